@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* a.c - short. */
+#include <stddef.h>

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include <stddef.h>
+/* too late,
+ * too late */

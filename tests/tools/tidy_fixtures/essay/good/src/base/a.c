@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* a.c - one thing,
+ * well done. */

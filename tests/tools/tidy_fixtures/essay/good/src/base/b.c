@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+
+// b.c - another thing,
+// in another dress.

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SINEW_X_H
+#define SINEW_X_H
+
+
+#endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/list.h"
+#include <base/list.h>

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#ifdef __unix__
+#endif

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+int test(void)
+{
+    return sn_used() + sn_used_too();
+}

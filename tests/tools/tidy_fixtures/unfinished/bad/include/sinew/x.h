@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SINEW_X_H
+#define SINEW_X_H
+
+// TODO
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* a file of the fixtures; it says
+ * what it is in two lines. */
+/* TODO: later */
+/* FIXME: later */
+/* XXX: later */
+/* HACK: later */

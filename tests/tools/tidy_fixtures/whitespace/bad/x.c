@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+int a; 
+int	b;
