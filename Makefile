@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# A thin front to CMake (CMakeLists.txt, CMakePresets.json are the truth).
+#
+#   make            the library, with gcc and cmake only
+#   make run        sets up, builds, shows the examples at work
+#   make test       sets up, builds, tests; names what it had to skip and how to enable it
+#   make test-full  the same with cross compilers, emulators and a browser: nothing is skipped
+#   make bench      builds and runs the benchmarks
+#   make check-style, make format, make install PREFIX=/usr/local, make clean
+
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+BUILD  := build/release
+
+.PHONY: all lib run test test-full bench check-style format install clean
+
+all: lib
+
+$(BUILD)/CMakeCache.txt: CMakePresets.json
+	cmake --preset release
+
+lib: $(BUILD)/CMakeCache.txt
+	cmake --build $(BUILD) -j $(JOBS) --target sinew sinew-shared sinew-level0
+
+run:
+	@tools/setup core
+	@$(MAKE) --no-print-directory $(BUILD)/CMakeCache.txt
+	@cmake --build $(BUILD) -j $(JOBS)
+	@tools/run-examples $(BUILD)
+
+test:
+	@tools/setup core test
+	@tools/test
+
+test-full:
+	@tools/setup core test clang cross
+	@SINEW_TEST_STRICT=1 tools/test
+
+bench:
+	@tools/setup core bench
+	@$(MAKE) --no-print-directory $(BUILD)/CMakeCache.txt
+	@cmake --build $(BUILD) -j $(JOBS)
+	@for b in $(BUILD)/bench/micro_*; do $$b $(BENCH_ARGS) || exit 1; done
+
+check-style:
+	@tools/setup test clang
+	@tools/tidy
+	@tools/format --check
+
+format:
+	@tools/setup clang
+	@tools/format
+
+install: lib
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf build

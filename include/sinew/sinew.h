@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* sinew.h - the whole of Sinew. Programs without an operating system include level0.h. */
+#ifndef SINEW_SINEW_H
+#define SINEW_SINEW_H
+
+#include <sinew/level0.h>
+
+#endif

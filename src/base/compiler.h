@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* compiler.h - the few words the house adds to C. */
+#ifndef SINEW_BASE_COMPILER_H
+#define SINEW_BASE_COMPILER_H
+
+#include <stddef.h>
+
+#include <sinew/config.h>
+
+#define sni_likely(x)   __builtin_expect(!!(x), 1)
+#define sni_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* The struct of `type` whose `member` is at `ptr`. */
+#define sni_container_of(ptr, type, member) \
+    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+/* For functions that are rarely called, so that the compiler lays their callers out for speed. */
+#define SNI_COLD __attribute__((cold))
+
+/* Tells the processor that this is a loop that waits for somebody else. */
+static inline void sni_cpu_pause(void)
+{
+    SN_CPU_PAUSE_();
+}
+
+#endif

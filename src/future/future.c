@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* future.c - the order in which a future may be polled, cancelled and dropped.
+ *
+ * Kinds of futures implement three small functions and may rely on being called in a
+ * sensible order; this file is why. Every call goes through the state below, so that a
+ * misuse is answered here, once, and never reaches an implementation.
+ *
+ *     IDLE      may be polled; new or suspended. Zero, so that a zeroed head is valid
+ *     POLLING   its poll is on the stack right now
+ *     EMITTED   set by a generator during POLLING: ready, but IDLE again afterwards
+ *     CANCELED  cancelled by dropping: its next poll completes with -ECANCELED
+ *     DONE      completed
+ *     DROPPED   abandoned, or dropped after completion
+ *
+ * The state is a plain word: a future belongs to one thread at a time (rule 4). */
+#include "future/future_priv.h"
+
+#include "base/assert.h"
+#include "base/compiler.h"
+
+#include <sinew/future.h>
+
+sn_future *sn_future_init(sn_future *fut, const sn_future_vtable *vt)
+{
+    fut->vt = vt;
+    fut->state_ = SNI_FUTURE_IDLE;
+    return fut;
+}
+
+static SNI_COLD sn_poll refuse_poll(sn_future *fut)
+{
+    if (fut == NULL)
+        return SN_READY(sni_misuse(-EINVAL, "NULL was polled: a constructor failed, or none ran"));
+    switch (fut->state_) {
+    case SNI_FUTURE_IDLE:
+        return SN_READY(sni_misuse(-EINVAL, "a future was polled without a vtable or a waker: it "
+                                            "was never initialised, or its sn_cx was not"));
+    case SNI_FUTURE_CANCELED:
+        fut->state_ = SNI_FUTURE_DONE;
+        return SN_READY(-ECANCELED);
+    case SNI_FUTURE_POLLING:
+    case SNI_FUTURE_EMITTED:
+        return SN_READY(sni_misuse(-EDEADLK, "a future was polled from within its own poll: it "
+                                             "awaits itself, directly or through another"));
+    case SNI_FUTURE_DONE:
+        return SN_READY(sni_misuse(-EALREADY, "a finished future was polled again"));
+    default:
+        return SN_READY(sni_misuse(-EALREADY, "a dropped future was polled"));
+    }
+}
+
+static inline bool may_poll(const sn_future *fut, const sn_cx *cx)
+{
+    return fut != NULL && fut->state_ == SNI_FUTURE_IDLE && fut->vt != NULL &&
+           fut->vt->poll != NULL && cx != NULL && cx->waker != NULL;
+}
+
+sn_poll sn_future_poll(sn_future *fut, sn_cx *cx)
+{
+    if (sni_unlikely(!may_poll(fut, cx)))
+        return refuse_poll(fut);
+    sni_poison_stack();
+    fut->state_ = SNI_FUTURE_POLLING;
+    sn_poll p = fut->vt->poll(fut, cx);
+    if (sn_poll_pending(p) || fut->state_ == SNI_FUTURE_EMITTED)
+        fut->state_ = SNI_FUTURE_IDLE;
+    else
+        fut->state_ = SNI_FUTURE_DONE;
+    return p;
+}
+
+/* Abandon `fut` for `state`, which is DROPPED or CANCELED. */
+static int end_as(sn_future *fut, uint32_t state)
+{
+    switch (fut->state_) {
+    case SNI_FUTURE_IDLE:
+        if (fut->vt == NULL)
+            return sni_misuse(-EINVAL, "a future without a vtable was dropped or cancelled");
+        fut->state_ = state; /* first: what `drop` calls must find the future closed */
+        if (fut->vt->drop != NULL)
+            fut->vt->drop(fut);
+        return 0;
+    case SNI_FUTURE_POLLING:
+    case SNI_FUTURE_EMITTED:
+        return sni_misuse(-EDEADLK, "a future was dropped or cancelled from within its own poll");
+    case SNI_FUTURE_DROPPED:
+        return sni_misuse(-EALREADY, "a future was dropped or cancelled after it was dropped");
+    default: /* completed or cancelled: it holds nothing */
+        if (state == SNI_FUTURE_DROPPED)
+            fut->state_ = state;
+        return 0;
+    }
+}
+
+int sn_future_cancel(sn_future *fut)
+{
+    if (fut == NULL)
+        return sni_misuse(-EINVAL, "NULL was cancelled");
+    if (fut->state_ != SNI_FUTURE_IDLE || fut->vt == NULL || fut->vt->cancel == NULL)
+        return end_as(fut, SNI_FUTURE_CANCELED);
+    fut->vt->cancel(fut);
+    return 0;
+}
+
+int sn_future_drop(sn_future *fut)
+{
+    return fut != NULL ? end_as(fut, SNI_FUTURE_DROPPED) : 0;
+}
+
+bool sn_future_finished(const sn_future *fut)
+{
+    return fut != NULL && fut->state_ == SNI_FUTURE_DONE;
+}

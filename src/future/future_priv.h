@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* future_priv.h - what the files of this room share: the states of a future (see future.c)
+ * and the stack poison (see poison.c). */
+#ifndef SINEW_FUTURE_PRIV_H
+#define SINEW_FUTURE_PRIV_H
+
+#include <stddef.h>
+
+#include <sinew/future.h>
+
+enum {
+    SNI_FUTURE_IDLE,
+    SNI_FUTURE_POLLING,
+    SNI_FUTURE_EMITTED,
+    SNI_FUTURE_CANCELED,
+    SNI_FUTURE_DONE,
+    SNI_FUTURE_DROPPED,
+};
+
+/* What sn_noop_waker gives. */
+extern const sn_waker sni_noop;
+
+/* The name of a kind of future. Builds for small flash leave the texts out. */
+#ifdef SINEW_NAMES
+#define SNI_NAME(text) text
+#else
+#define SNI_NAME(text) NULL
+#endif
+
+#ifdef SINEW_POISON_STACK
+void sni_poison_stack(void);
+#else
+#define sni_poison_stack() ((void)0)
+#endif
+
+#endif

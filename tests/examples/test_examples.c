@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Examples and the programs in the documents: built, run, and their output compared (R4 for
+ * Level 0: the same sources run in every preset that builds them). */
+#include "harness.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void run_example(const char *source)
+{
+    char name[128];
+    snprintf(name, sizeof(name), "%s", strrchr(source, '/') + 1);
+    *strrchr(name, '.') = '\0';
+    char path[512];
+    snprintf(path, sizeof(path), "%s/examples/%s.expected", source_path(), name);
+    char *expected = read_file(path);
+    struct command c = run_command("%s/examples/%s", build_path(), name);
+    if (c.status != 0)
+        FAIL("example %s ended with %d:\n%s", name, c.status, c.output);
+    CHECK_STR_EQ(c.output, expected);
+    command_finish(&c);
+    free(expected);
+}
+
+TEST(every_example_prints_what_its_expected_file_says, .limit_s = 60)
+{
+    char pattern[512];
+    snprintf(pattern, sizeof(pattern), "%s/examples/[0-9][0-9]_*.c", source_path());
+    glob_t files;
+    CHECK_EQ(glob(pattern, 0, NULL, &files), 0);
+    CHECK_GE(files.gl_pathc, 5);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        run_example(files.gl_pathv[i]);
+    globfree(&files);
+}
+
+TEST(every_example_is_under_60_lines)
+{
+    struct command c = run_command(
+        "wc -l %s/examples/[0-9][0-9]_*.c | grep -v total | awk '$1 >= 60'", source_path());
+    CHECK_STR_EQ(c.output, "");
+    command_finish(&c);
+}
+
+/* In a document, a ```c block with a main() is a program; the ```text block that follows it
+ * is its output. Everything else is left to the reader. */
+struct program {
+    char *source;
+    char *output;
+};
+
+static char *fenced(char *text, const char *language, char **rest)
+{
+    char open[32];
+    snprintf(open, sizeof(open), "\n```%s\n", language);
+    char *begin = strstr(text, open);
+    if (begin == NULL)
+        return NULL;
+    begin += strlen(open);
+    char *end = strstr(begin, "\n```");
+    if (end == NULL)
+        return NULL;
+    end[1] = '\0';
+    *rest = end + 2;
+    return begin;
+}
+
+static bool next_program(char **text, struct program *program)
+{
+    char *rest = *text;
+    while ((program->source = fenced(rest, "c", &rest)) != NULL) {
+        if (strstr(program->source, "int main(") == NULL)
+            continue;
+        program->output = fenced(rest, "text", &rest);
+        *text = rest;
+        return true;
+    }
+    return false;
+}
+
+static void run_program(const struct program *program, int number)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/program%d.c", temp_dir(), number);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs(program->source, file);
+    CHECK_EQ(fclose(file), 0);
+    struct command c = run_command("gcc -std=c11 -Wall -Wextra -Werror -I%s/include %s "
+                                   "%s/src/libsinew.a -pthread -o %s.out && %s.out",
+                                   source_path(), path, build_path(), path, path);
+    if (c.status != 0)
+        FAIL("a program of the document failed:\n%s\n%s", program->source, c.output);
+    CHECK(program->output != NULL);
+    CHECK_STR_EQ(c.output, program->output);
+    command_finish(&c);
+}
+
+static int run_document(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", source_path(), name);
+    char *text = read_file(path);
+    char *at = text;
+    struct program program;
+    int count = 0;
+    while (next_program(&at, &program))
+        run_program(&program, count++);
+    free(text);
+    return count;
+}
+
+TEST(the_programs_in_the_readme_print_what_it_says, .limit_s = 60)
+{
+    CHECK_GE(run_document("README.md"), 1);
+}
+
+TEST(the_programs_in_the_documents_print_what_they_say, .limit_s = 60)
+{
+    CHECK_GE(run_document("docs/concepts/level0.md"), 2);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The project's own tools, and the tree as they see it. */
+#include "harness.h"
+
+static void succeed(struct command c)
+{
+    if (c.status != 0)
+        FAIL("it ended with %d:\n%s", c.status, c.output);
+    command_finish(&c);
+}
+
+TEST(the_tree_is_tidy)
+{
+    require_tool("python3", "test");
+    succeed(run_command("%s/tools/tidy", source_path()));
+}
+
+TEST(every_rule_of_tidy_fires_on_its_bad_tree_and_not_on_its_good_one, .limit_s = 60)
+{
+    require_tool("python3", "test");
+    succeed(run_command("python3 %s/tests/tools/test_tidy.py", source_path()));
+}
+
+TEST(setup_installs_what_is_missing_and_says_what_it_cannot, .limit_s = 60)
+{
+    succeed(run_command("sh %s/tests/tools/test_setup.sh", source_path()));
+}
+
+TEST(benchcmp_passes_its_own_test)
+{
+    require_tool("python3", "test");
+    succeed(run_command("%s/tools/benchcmp --self-test", source_path()));
+}
+
+TEST(the_tree_is_formatted, .limit_s = 60)
+{
+    require_tool("clang-format-19", "clang");
+    succeed(run_command("%s/tools/format --check", source_path()));
+}
+
+TEST(every_benchmark_runs, .limit_s = 60)
+{
+    succeed(run_command("%s/bench/micro_future --once", build_path()));
+}
