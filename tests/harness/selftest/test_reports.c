@@ -188,7 +188,7 @@ TEST(junit_satisfies_a_real_parser)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/junit.xml", temp_dir());
-    require_tool("python3", "tests");
+    require_tool("python3", "test");
     struct command c = victims(
         "--junit %s 'passes*' 'skips' prints_what_xml leaks_a_descriptor >/dev/null; "
         "python3 -c 'import sys, xml.dom.minidom as d; "
