@@ -19,7 +19,7 @@ SN_CORO(spinner, self)
     SN_END();
 }
 
-BENCH(coro_resume, .note = "resume at a yield, through sn_future_poll; wakes a no-op waker")
+BENCH(coro_yield, .note = "resume, run to the next SN_YIELD, wake a no-op waker")
 {
     sn_waker noop = sn_noop_waker();
     sn_cx cx = {&noop};
@@ -47,7 +47,7 @@ SN_CORO(generator, self)
     SN_END();
 }
 
-BENCH(coro_generator_next, .note = "next value of a generator")
+BENCH(coro_resume, .note = "resume through the future's vtable, run to the next SN_EMIT")
 {
     sn_waker noop = sn_noop_waker();
     sn_cx cx = {&noop};

@@ -36,6 +36,15 @@ BENCH(waker_wake_by_ref, .note = "wake, reference kept")
     }
 }
 
+BENCH(waker_clone, .note = "clone of an uncounted waker, which needs no drop")
+{
+    sn_waker w = sn_noop_waker();
+    for (uint64_t i = 0; i < b->iterations; i++) {
+        sn_waker copy = sn_waker_clone(&w);
+        bench_keep(copy.data);
+    }
+}
+
 BENCH(waker_clone_drop, .note = "clone and drop of an uncounted waker (no-op, sn_idle)")
 {
     sn_waker w = sn_noop_waker();

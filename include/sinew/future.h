@@ -207,7 +207,7 @@ SN_API sn_future *sn_future_init(sn_future *fut, const sn_future_vtable *vt);
  * Suspends: no.   Threads: one at a time.
  * Returns  SN_PENDING            not yet; cx->waker will be woken
  *          SN_READY(v)           done with result v
- *          SN_READY(-EINVAL)     `fut`, its vtable, `cx` or its waker is NULL (misuse)
+ *          SN_READY(-EINVAL)     `fut`, its vtable or `cx` is NULL (misuse)
  *          SN_READY(-EALREADY)   it has completed or was dropped before (misuse)
  *          SN_READY(-EDEADLK)    it is being polled: re-entered from its own poll (misuse)
  *          SN_READY(-ECANCELED)  it was cancelled */

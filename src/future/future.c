@@ -5,12 +5,15 @@
  * sensible order; this file is why. Every call goes through the state below, so that a
  * misuse is answered here, once, and never reaches an implementation.
  *
- *     IDLE      may be polled; new or suspended. Zero, so that a zeroed head is valid
- *     POLLING   its poll is on the stack right now
- *     EMITTED   set by a generator during POLLING: ready, but IDLE again afterwards
- *     CANCELED  cancelled by dropping: its next poll completes with -ECANCELED
- *     DONE      completed
- *     DROPPED   abandoned, or dropped after completion
+ *     NEW        not polled yet; zero, so that a zeroed head is valid
+ *     SUSPENDED  pending, or a generator between two values
+ *     POLLING    its poll is on the stack right now
+ *     EMITTED    set by a generator during POLLING: ready, but SUSPENDED afterwards
+ *     CANCELED   cancelled by dropping: its next poll completes with -ECANCELED
+ *     DONE       completed
+ *     DROPPED    abandoned, or dropped after completion
+ *
+ * The first two are *open*: the future may be polled, cancelled and dropped.
  *
  * The state is a plain word: a future belongs to one thread at a time (rule 4). */
 #include "future/future_priv.h"
@@ -23,7 +26,7 @@
 sn_future *sn_future_init(sn_future *fut, const sn_future_vtable *vt)
 {
     fut->vt = vt;
-    fut->state_ = SNI_FUTURE_IDLE;
+    fut->state_ = SNI_FUTURE_NEW;
     return fut;
 }
 
@@ -32,9 +35,10 @@ static SNI_COLD sn_poll refuse_poll(sn_future *fut)
     if (fut == NULL)
         return SN_READY(sni_misuse(-EINVAL, "NULL was polled: a constructor failed, or none ran"));
     switch (fut->state_) {
-    case SNI_FUTURE_IDLE:
-        return SN_READY(sni_misuse(-EINVAL, "a future was polled without a vtable or a waker: it "
-                                            "was never initialised, or its sn_cx was not"));
+    case SNI_FUTURE_NEW:
+    case SNI_FUTURE_SUSPENDED:
+        return SN_READY(sni_misuse(-EINVAL, "a future was polled without a vtable or an sn_cx: it "
+                                            "was never initialised"));
     case SNI_FUTURE_CANCELED:
         fut->state_ = SNI_FUTURE_DONE;
         return SN_READY(-ECANCELED);
@@ -49,21 +53,20 @@ static SNI_COLD sn_poll refuse_poll(sn_future *fut)
     }
 }
 
-static inline bool may_poll(const sn_future *fut, const sn_cx *cx)
+static inline bool is_open(const sn_future *fut)
 {
-    return fut != NULL && fut->state_ == SNI_FUTURE_IDLE && fut->vt != NULL &&
-           fut->vt->poll != NULL && cx != NULL && cx->waker != NULL;
+    return fut->state_ <= SNI_FUTURE_SUSPENDED;
 }
 
 sn_poll sn_future_poll(sn_future *fut, sn_cx *cx)
 {
-    if (sni_unlikely(!may_poll(fut, cx)))
+    if (sni_unlikely(fut == NULL || !is_open(fut) || fut->vt == NULL || cx == NULL))
         return refuse_poll(fut);
     sni_poison_stack();
     fut->state_ = SNI_FUTURE_POLLING;
     sn_poll p = fut->vt->poll(fut, cx);
     if (sn_poll_pending(p) || fut->state_ == SNI_FUTURE_EMITTED)
-        fut->state_ = SNI_FUTURE_IDLE;
+        fut->state_ = SNI_FUTURE_SUSPENDED;
     else
         fut->state_ = SNI_FUTURE_DONE;
     return p;
@@ -73,7 +76,8 @@ sn_poll sn_future_poll(sn_future *fut, sn_cx *cx)
 static int end_as(sn_future *fut, uint32_t state)
 {
     switch (fut->state_) {
-    case SNI_FUTURE_IDLE:
+    case SNI_FUTURE_NEW:
+    case SNI_FUTURE_SUSPENDED:
         if (fut->vt == NULL)
             return sni_misuse(-EINVAL, "a future without a vtable was dropped or cancelled");
         fut->state_ = state; /* first: what `drop` calls must find the future closed */
@@ -96,7 +100,7 @@ int sn_future_cancel(sn_future *fut)
 {
     if (fut == NULL)
         return sni_misuse(-EINVAL, "NULL was cancelled");
-    if (fut->state_ != SNI_FUTURE_IDLE || fut->vt == NULL || fut->vt->cancel == NULL)
+    if (!is_open(fut) || fut->vt == NULL || fut->vt->cancel == NULL)
         return end_as(fut, SNI_FUTURE_CANCELED);
     fut->vt->cancel(fut);
     return 0;

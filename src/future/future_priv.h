@@ -9,7 +9,8 @@
 #include <sinew/future.h>
 
 enum {
-    SNI_FUTURE_IDLE,
+    SNI_FUTURE_NEW,
+    SNI_FUTURE_SUSPENDED,
     SNI_FUTURE_POLLING,
     SNI_FUTURE_EMITTED,
     SNI_FUTURE_CANCELED,
