@@ -121,6 +121,27 @@ TEST(join_reports_the_first_error_that_came_in_and_still_waits_for_the_rest)
     CHECK_EQ(results[2], -EBUSY);
 }
 
+static int negate(int result, void *arg)
+{
+    (void)arg;
+    return -result;
+}
+
+TEST(join_reports_the_error_that_came_first_not_the_one_that_stands_first)
+{
+    int source = 0;
+    take late, early;
+    sn_fut_map late_error, early_error;
+    sn_fut_join2 join;
+    sn_fut_map_init(&late_error, take_init(&late, &source, 4), negate, NULL);
+    sn_fut_map_init(&early_error, take_init(&early, &source, 2), negate, NULL);
+    CHECK_EQ(
+        run(sn_fut_join2_init(&join, &late_error.wrapper_.future, &early_error.wrapper_.future)),
+        -2);
+    CHECK_EQ(join.results[0], -4);
+    CHECK_EQ(join.results[1], -2);
+}
+
 TEST(join_of_none_is_ready_at_once)
 {
     sn_fut_join join;
@@ -158,7 +179,8 @@ TEST(a_dropped_join_drops_its_unfinished_members_in_order)
     CHECK(sn_poll_pending(poll_noop(fut)));
     CHECK_EQ(sn_future_drop(fut), 0);
     CHECK_EQ(t[0].dropped_as, 1);
-    CHECK_EQ(t[1].drops, 0); /* it had completed */
+    CHECK_EQ(t[1].drops, 0); /* it had completed, and is left as it is */
+    CHECK(sn_future_finished(&t[1].future));
     CHECK_EQ(t[2].dropped_as, 2);
 }
 

@@ -105,6 +105,14 @@ MISUSE_TEST(dropping_a_null_vtable_is_an_error, -EINVAL, "without a vtable was d
     return sn_future_drop(&fut);
 }
 
+MISUSE_TEST(joining_a_finished_future_is_an_error, -EALREADY, "a finished future was polled again")
+{
+    sn_fut_ready done, other;
+    sn_fut_join2 join;
+    CHECK_EQ(poll_value(sn_fut_ready_init(&done, 5)), 5);
+    return poll_value(sn_fut_join2_init(&join, &done.future, sn_fut_ready_init(&other, 1)));
+}
+
 MISUSE_TEST(a_race_of_none_is_an_error, -EINVAL, "a race of no futures")
 {
     sn_fut_race race;

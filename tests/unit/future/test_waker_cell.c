@@ -84,6 +84,22 @@ TEST(an_interrupt_at_any_step_of_arming_is_not_lost)
         strike_poll(a, NEVER);
 }
 
+TEST(a_wake_that_comes_while_arming_wakes_the_new_waker)
+{
+    struct counting_waker counter;
+    sn_waker waker = counting_waker_init(&counter);
+    machine.step = 0;
+    machine.strike_at[0] = 1; /* before the close of the arm */
+    machine.strike_at[1] = NEVER;
+    machine.handler = event;
+    machine.on = true;
+    CHECK_EQ(sn_waker_cell_arm(&cell, &waker), 0);
+    machine.on = false;
+    CHECK_EQ(counter.wakes, 1);
+    sn_waker_cell_disarm(&cell);
+    CHECK_EQ(counter.refs, 1);
+}
+
 TEST(two_interrupts_at_any_steps_of_arming_are_not_lost)
 {
     for (int a = 0; a < 8; a++)
