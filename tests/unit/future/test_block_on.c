@@ -53,6 +53,21 @@ TEST(block_on_polls_only_after_a_wake)
     CHECK_EQ(waits, 3);
 }
 
+static void wake_at_every_wait(sn_idle *idle)
+{
+    CHECK(!sn_idle_woken(idle));
+    atomic_store(&h.ready, ++waits == 5);
+    CHECK_EQ(sn_waker_wake_by_ref(&h.waker), 0);
+}
+
+TEST(each_wake_is_worth_one_poll)
+{
+    static sn_idle idle = SN_IDLE_INIT(wake_at_every_wait, NULL);
+    CHECK_EQ(sn_block_on_simple(&h.future, &idle), 6);
+    CHECK_EQ(waits, 5);
+    sn_waker_drop(&h.waker);
+}
+
 static void never_called(sn_idle *idle)
 {
     (void)idle;
