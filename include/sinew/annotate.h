@@ -37,6 +37,20 @@
 #define SN_REPLACEABLE
 #endif
 
+/* The function takes a format like printf's: its number, and that of the first value. */
+#if defined(__GNUC__) || defined(__clang__)
+#define SN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define SN_PRINTF(text, first)
+#endif
+
+/* Does not return; spelled alike in C and C++. */
+#ifdef __cplusplus
+#define SN_NORETURN [[noreturn]]
+#else
+#define SN_NORETURN _Noreturn
+#endif
+
 /* Switches -Wshadow off for one declaration that shadows on purpose. */
 #if defined(__GNUC__) || defined(__clang__)
 #define SN_SHADOWING_BEGIN_ \

@@ -13,7 +13,7 @@ SN_BEGIN_DECLS
  * a function of this name itself; it must not return.
  *
  * Suspends: no.   Threads: any, also interrupt handlers. */
-SN_API void sn_assert_failed(const char *sentence, const char *file, int line);
+SN_NORETURN SN_API void sn_assert_failed(const char *sentence, const char *file, int line);
 
 SN_END_DECLS
 

@@ -16,8 +16,17 @@
 #endif
 
 /* A code stands here from the day a contract names it. */
+#ifndef EPERM
+#define EPERM 1
+#endif
 #ifndef ESRCH
 #define ESRCH 3
+#endif
+#ifndef EAGAIN
+#define EAGAIN 11
+#endif
+#ifndef ENOMEM
+#define ENOMEM 12
 #endif
 #ifndef EBUSY
 #define EBUSY 16
@@ -27,6 +36,9 @@
 #endif
 #ifndef EDEADLK
 #define EDEADLK 35
+#endif
+#ifndef ECONNABORTED
+#define ECONNABORTED 103
 #endif
 #ifndef ETIMEDOUT
 #define ETIMEDOUT 110

@@ -7,7 +7,9 @@
  *
  * The facade is where a test takes over: compiled with SNI_ATOMIC_STEP defined as a
  * function-like macro, each operation first calls it, so that an explorer decides what
- * another thread or an interrupt handler does at that very point.
+ * another thread or an interrupt handler does at that very point. Compiled with SNI_MODEL
+ * defined as the name of a header, the operations are all that header's: so tests/model also
+ * decides when a store becomes visible, and checks what the orders promise.
  *
  * The compiler's own operations stand behind the names, not <stdatomic.h>: they act on plain
  * integers, so that public structs can hold a shared word and still be C++. */
@@ -26,6 +28,10 @@
 #define SNI_ORDER_release __ATOMIC_RELEASE
 #define SNI_ORDER_acq_rel __ATOMIC_ACQ_REL
 #define SNI_ORDER_seq_cst __ATOMIC_SEQ_CST
+
+#ifdef SNI_MODEL
+#include SNI_MODEL
+#else
 
 #ifndef SNI_ATOMIC_STEP
 #define SNI_ATOMIC_STEP() ((void)0)
@@ -46,9 +52,19 @@
 #define sni_atomic_fetch_and(a, v, order) \
     (SNI_ATOMIC_STEP(), __atomic_fetch_and(&(a)->raw_, (v), SNI_ORDER_##order))
 
+#define sni_atomic_fetch_add(a, v, order) \
+    (SNI_ATOMIC_STEP(), __atomic_fetch_add(&(a)->raw_, (v), SNI_ORDER_##order))
+
+#define sni_atomic_fetch_sub(a, v, order) \
+    (SNI_ATOMIC_STEP(), __atomic_fetch_sub(&(a)->raw_, (v), SNI_ORDER_##order))
+
+#define sni_atomic_fence(order) (SNI_ATOMIC_STEP(), __atomic_thread_fence(SNI_ORDER_##order))
+
 /* Strong compare and swap; `expected` is a pointer and learns what was found. */
 #define sni_atomic_cas(a, expected, v, success, failure)                            \
     (SNI_ATOMIC_STEP(), __atomic_compare_exchange_n(&(a)->raw_, (expected), (v), 0, \
                                                     SNI_ORDER_##success, SNI_ORDER_##failure))
+
+#endif /* SNI_MODEL */
 
 #endif

@@ -17,6 +17,14 @@
 /* For functions that are rarely called, so that the compiler lays their callers out for speed. */
 #define SNI_COLD __attribute__((cold))
 
+/* For functions whose body must stay a secret to their callers, also with link-time
+ * optimisation. */
+#if defined(__clang__)
+#define SNI_NEVER_INLINE __attribute__((noinline))
+#else
+#define SNI_NEVER_INLINE __attribute__((noinline, noipa))
+#endif
+
 /* Tells the processor that this is a loop that waits for somebody else. */
 static inline void sni_cpu_pause(void)
 {

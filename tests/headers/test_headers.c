@@ -88,7 +88,7 @@ TEST(the_shared_library_exports_only_public_names)
 TEST(every_declared_function_is_exported)
 {
     struct command c = run_command(
-        "grep -ohE '^SN_API [^(]*\\(' %s/include/sinew/*.h | "
+        "grep -ohE '^(SN_NORETURN )?SN_API [^(]*\\(' %s/include/sinew/*.h | "
         "sed -E 's/.*[ *](sn_[a-z0-9_]+)\\($/\\1/' | sort -u > %s/declared && "
         "nm -D --defined-only %s/src/libsinew.so | awk '{print $3}' | sort -u > %s/exported && "
         "wc -l < %s/declared && comm -3 %s/declared %s/exported",

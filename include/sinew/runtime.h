@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* runtime.h - where tasks run: workers, their life, and how main() gets inside.
+ *
+ *     int main(void) { return sn_run(app, NULL); }
+ *
+ * sn_run is enough for most programs. The rest is for those that embed Sinew, want several
+ * runtimes, or choose sizes. Options that are 0 or NULL take their default; the environment
+ * (SINEW_WORKERS, SINEW_STACK_BYTES) overrides the default, never what a program set. */
+#ifndef SINEW_RUNTIME_H
+#define SINEW_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sinew/annotate.h>
+#include <sinew/clock.h>
+#include <sinew/task.h>
+
+SN_BEGIN_DECLS
+
+/* Workers, and what they share. */
+typedef struct sn_runtime sn_runtime;
+
+/* What a runtime may be told when it is made. */
+typedef struct sn_runtime_options {
+    unsigned workers;     /* threads that run tasks; default: the processors this process
+                              may use (affinity mask and cgroup quota)                        */
+    bool single_threaded; /* Level 1: no threads; tasks run on the thread in block_on        */
+    bool no_steal;        /* a task stays on the worker that made it runnable                */
+    bool pin;             /* each worker stays on one processor                              */
+    size_t stack_bytes;   /* of a fiber that asks for nothing; default 64 KiB                */
+    const char *name;     /* of its threads; default "sinew"                                 */
+} sn_runtime_options;
+
+/* Make a runtime. `opts` may be NULL.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EINVAL  an option or an environment variable is out of range; a sentence that
+ *                   names it goes to standard error
+ *          -ENOMEM  no memory or address space
+ *          -EAGAIN  a thread was refused
+ * Owns: the caller destroys what it gets. */
+SN_API SN_MUST_USE int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts);
+
+/* Run `fn(arg)` as a task of `rt` and wait for its end.
+ *
+ * Suspends: blocks the thread.   Threads: any outside a runtime; with `single_threaded` one
+ * at a time, and that thread runs all tasks.
+ * Returns  the function's result
+ *          -ECONNABORTED  it panicked
+ *          -EDEADLK  called inside a runtime (misuse)
+ *          -EBUSY    another thread drives this single-threaded runtime (misuse)
+ *          -EPERM    the runtime is shutting down
+ *          -ENOMEM   no memory for the task */
+SN_API SN_MUST_USE int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg);
+
+/* Wait until all tasks of `rt` have ended, but not past `until`; then stop its workers. Tasks
+ * that are still alive, and handles that nobody used up, are listed on standard error with
+ * the place of their spawn.
+ *
+ * Suspends: blocks the thread.   Threads: any outside a runtime, once.
+ * Returns  the number of tasks that were still alive
+ *          -EDEADLK  called inside a runtime (misuse) */
+SN_API int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until);
+
+/* Shut down, waiting for all tasks unless that was done before, and free. NULL is fine.
+ *
+ * Suspends: blocks the thread.   Threads: any outside a runtime, once. */
+SN_API void sn_runtime_destroy(sn_runtime *rt);
+
+/* Make a runtime with defaults, run `fn(arg)` in it, wait for all other tasks, destroy it.
+ *
+ * Suspends: blocks the thread.   Threads: any outside a runtime.
+ * Returns  as sn_runtime_create, then as sn_runtime_block_on */
+SN_API int sn_run(sn_task_fn *fn, void *arg);
+
+SN_END_DECLS
+
+#endif

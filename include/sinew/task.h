@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* task.h - tasks: spawn, join, detach, cancel, yield.
+ *
+ * A task is a function that runs on its own stack (a *fiber*: it may wait at any depth of
+ * calls) or a coroutine of coro.h (no stack, one small record). Both are spawned, joined and
+ * scheduled alike, and both run on any worker of their runtime.
+ *
+ *     static int work(void *arg) { ...; return 0; }
+ *
+ *     sn_task *t = sn_spawn(work, &job, .name = "worker");
+ *     ...
+ *     int rc = sn_join(t, NULL);
+ *
+ * A handle is used up by exactly one of sn_join, sn_detach and sn_cancel. Afterwards it is
+ * stale: using it again is an error, never a crash. A handle that nobody used up is listed,
+ * with the place of its spawn, when the runtime shuts down. */
+#ifndef SINEW_TASK_H
+#define SINEW_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sinew/annotate.h>
+#include <sinew/coro.h>
+#include <sinew/errno.h>
+
+SN_BEGIN_DECLS
+
+/* A handle. Not a pointer to look through: it is checked before every use. */
+typedef struct sn_task sn_task;
+
+/* What a fiber runs. Its result is what sn_join returns: 0 or positive, else an error. */
+typedef int sn_task_fn(void *arg);
+
+/* What may be said about a task when it is spawned, by designated initialisers. */
+typedef struct sn_spawn_options {
+    const char *at_;    /* the spawn's place; filled in by the macros                         */
+    const char *name;   /* for people; must stay valid while the task lives                   */
+    size_t stack_bytes; /* a fiber's stack, 4 KiB to 1 GiB; 0: the runtime's default          */
+    size_t copy_bytes;  /* so many bytes at `arg` are copied into the task, which gets the
+                           copy: the caller's may go away. At most SN_COPY_BYTES_MAX          */
+    bool local;         /* stays on the worker that spawned it                                */
+    bool detached;      /* no handle: sn_spawn gives NULL, also if it worked; see `error`     */
+    int *error;         /* where to put 0 or the reason why sn_spawn gave NULL                */
+} sn_spawn_options;
+
+/* The largest argument that a spawn copies. */
+#define SN_COPY_BYTES_MAX 512
+
+/* How a task ended. */
+typedef enum sn_exit_kind {
+    SN_EXIT_RETURNED,
+    SN_EXIT_PANICKED,
+} sn_exit_kind;
+
+/* What sn_join tells beyond the result. */
+typedef struct sn_exit {
+    sn_exit_kind kind;
+    char message[128]; /* of a panic; cut if it was longer */
+} sn_exit;
+
+/* Run `fn(arg)` as a fiber: sn_spawn(fn, arg, .name = "x", ...).
+ *
+ * Suspends: no.   Threads: only inside a runtime.
+ * Returns  a handle that must be used up; NULL on failure, with the reason in `.error`:
+ *          -EPERM   called outside a runtime
+ *          -EINVAL  no function, or a stack size or copy_bytes out of range
+ *          -ENOMEM  no memory for the record
+ * Owns: `arg` stays the caller's and must live as long as the task uses it (`copy_bytes`). */
+#define sn_spawn(...) SN_SPAWN_(__VA_ARGS__, )
+
+/* Run a coroutine as a task of its own: sn_spawn_coro(type, &frame, .name = "x", ...). The
+ * frame, filled in but not started, is copied into the task.
+ *
+ * Suspends: no.   Threads: only inside a runtime.
+ * Returns  as sn_spawn; its result is the coroutine's */
+#define sn_spawn_coro(...) SN_SPAWN_CORO_(__VA_ARGS__, )
+
+/* Wait until `task` has ended, and use up its handle. `how`, if not NULL, learns how.
+ *
+ * Suspends: yes, if the task has not ended.   Threads: any, also outside a runtime: blocks.
+ * Returns  the task's result
+ *          -EINVAL     `task` is NULL: a spawn failed
+ *          -ESRCH      not a handle, or used up before (misuse)
+ *          -EDEADLK    a task joins itself (misuse); the handle is still good
+ *          -ECONNABORTED  the task panicked; `how` has the message */
+SN_API int sn_join(sn_task *task, sn_exit *how);
+
+/* Let `task` run on its own, and use up its handle. The runtime still waits for it when it
+ * shuts down.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EINVAL, -ESRCH as sn_join */
+SN_API int sn_detach(sn_task *task);
+
+/* Ask `task` to end soon (its sn_cancelled() is true from now on), wait until it has, and use
+ * up its handle.
+ *
+ * Suspends: as sn_join.   Threads: any.
+ * Returns  as sn_join */
+SN_API int sn_cancel(sn_task *task, sn_exit *how);
+
+/* Tells whether somebody asked this task to end.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  false outside a task */
+SN_API bool sn_cancelled(void);
+
+/* Let other tasks run. From a plain thread: let other threads run.
+ *
+ * Suspends: yes, for a turn.   Threads: any. */
+SN_API void sn_yield(void);
+
+/* End this task, and only it: whoever joins it learns the message. Outside a task it ends the
+ * process, as a failed assertion does.
+ *
+ * Suspends: does not return.   Threads: any. */
+SN_NORETURN SN_API void sn_panic(const char *fmt, ...) SN_PRINTF(1, 2);
+
+/* The number of this task: unique in the process, 0 outside a task.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the number */
+SN_API uint64_t sn_task_id(void);
+
+/* The name this task was spawned with.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the name; NULL without one or outside a task */
+SN_API const char *sn_task_name(void);
+
+/* Where this task was spawned, "file.c:42".
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the place; NULL outside a task */
+SN_API const char *sn_task_spawned_at(void);
+
+/* ---- behind the macros ---------------------------------------------------------------- */
+
+#define SN_TEXT__(x) #x
+#define SN_TEXT_(x)  SN_TEXT__(x)
+#define SN_HERE_     __FILE__ ":" SN_TEXT_(__LINE__)
+
+#define SN_SPAWN_(fn, arg, ...) \
+    (sn_spawn_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+#define SN_SPAWN_CORO_(type, frame, ...)                              \
+    (sn_spawn_coro_(SN_START(type, frame), (frame), sizeof(*(frame)), \
+                    &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+
+SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
+SN_API SN_MUST_USE sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
+                                           const sn_spawn_options *opts);
+
+SN_END_DECLS
+
+#endif

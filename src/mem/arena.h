@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* arena.h - records that can be told from anything else by their address.
+ *
+ * Words
+ *   record   a block of one of a few sizes, at the start of which a *generation* is kept. It
+ *            survives being freed and grows by one with each life.
+ *   chunk    64 KiB of the process's region, cut into records of one size, for ever
+ *   cache    free records of one worker; unsynchronised, last in first out, so that what was
+ *            freed last is still warm
+ *
+ * A *handle* is the record's address with the low 16 bits of its generation on top (bits 48 to
+ * 63, which no user-space address has). sni_arena_find gives the record back, or NULL for
+ * anything that is not a handle of a living record: a stale one, a stranger's pointer, a
+ * number. It reads only the arena's own memory, so it never faults. */
+#ifndef SINEW_MEM_ARENA_H
+#define SINEW_MEM_ARENA_H
+
+#include "base/atomic.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SNI_RECORD_STEP = 64,    /* sizes are multiples of this, a cache line   */
+    SNI_RECORD_CLASSES = 16, /* up to 16 * 64 bytes; larger goes elsewhere  */
+    SNI_RECORD_BYTES_MAX = SNI_RECORD_STEP * SNI_RECORD_CLASSES,
+};
+
+/* The head of every record. */
+struct sni_record {
+    SNI_ATOMIC(uint32_t) generation; /* odd while the record lives                         */
+    uint32_t class;                  /* immutable: size is (class + 1) * SNI_RECORD_STEP    */
+    struct sni_record *next;         /* while free: the list it is in                       */
+};
+
+struct sni_arena;
+
+/* The arena of this process.
+ *
+ * Returns  0, -ENOMEM */
+int sni_arena_get(struct sni_arena **arena);
+
+/* Free records at hand, for one thread. */
+struct sni_record_cache {
+    struct sni_arena *arena;
+    struct {
+        struct sni_record *first;
+        uint32_t count;
+    } list[SNI_RECORD_CLASSES];
+};
+
+void sni_record_cache_init(struct sni_record_cache *cache, struct sni_arena *arena);
+
+/* Give all free records back to the arena. */
+void sni_record_cache_finish(struct sni_record_cache *cache);
+
+/* A record of `bytes`, at most SNI_RECORD_BYTES_MAX; only its head is initialised.
+ *
+ * Returns  0, -ENOMEM */
+int sni_record_get(struct sni_record_cache *cache, size_t bytes, struct sni_record **out);
+
+/* End the life of `record`: from here on its handle is stale. */
+void sni_record_put(struct sni_record_cache *cache, struct sni_record *record);
+
+/* The handle of a living record, as a number. */
+uint64_t sni_record_handle(const struct sni_record *record);
+
+/* The living record of `handle`, or NULL. */
+struct sni_record *sni_arena_find(uint64_t handle);
+
+/* Call `fn` for each record that was ever used; it looks at the generation itself. */
+void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
+                    void *arg);
+
+#endif

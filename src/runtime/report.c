@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* report.c - what a runtime tells people.
+ *
+ * An overflow is reported from a signal handler, on the alternate stack, by one write of a
+ * text that is put together by hand: nothing else is safe there. */
+#include "runtime/report.h"
+
+#include "plat/fault.h"
+
+#include <sinew/errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- overflow --------------------------------------------------------------------------- */
+
+struct text {
+    char bytes[512];
+    size_t used;
+};
+
+static void put(struct text *t, const char *s)
+{
+    while (*s != '\0' && t->used < sizeof(t->bytes))
+        t->bytes[t->used++] = *s++;
+}
+
+static void put_number(struct text *t, uint64_t n)
+{
+    char digits[24];
+    char *at = digits + sizeof(digits) - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    put(t, at);
+}
+
+static void tell_overflow(const struct sni_task *task, const struct sni_stack_overflow *what)
+{
+    struct text t = {.used = 0};
+    put(&t, "sinew: stack overflow in task ");
+    put_number(&t, task->id);
+    put(&t, " \"");
+    put(&t, task->name != NULL ? task->name : "");
+    put(&t, "\", spawned at ");
+    put(&t, task->at);
+    put(&t, ": its stack has ");
+    put_number(&t, what->had_bytes);
+    put(&t, " bytes; try .stack_bytes = ");
+    put_number(&t, what->next_bytes);
+    put(&t, "\n");
+    ssize_t written = write(STDERR_FILENO, t.bytes, t.used);
+    (void)written;
+}
+
+static int judge_fault(void *addr, void *frame)
+{
+    (void)frame;
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_task *task = exec != NULL ? exec->fiber : NULL;
+    struct sni_stack_overflow what;
+    if (task == NULL || task->stack == NULL || !sni_stack_is_guard_hit(task->stack, addr, &what))
+        return 0;
+    tell_overflow(task, &what);
+    return 0; /* the process ends as it would have: by SIGSEGV, with a core */
+}
+
+int sni_report_install(void)
+{
+    return sni_plat_fault_install(judge_fault);
+}
+
+void sni_report_remove(void)
+{
+    sni_plat_fault_remove();
+}
+
+/* ---- leftovers -------------------------------------------------------------------------- */
+
+struct leftovers {
+    struct sni_sched *sched;
+    int alive;
+};
+
+static void tell_leftover(struct sni_record *record, void *arg)
+{
+    struct leftovers *left = arg;
+    struct sni_task *task = (struct sni_task *)(void *)record;
+    /* relaxed: the workers have stopped */
+    if (sni_atomic_load(&record->generation, relaxed) % 2 == 0 ||
+        sni_task_home(task) != &left->sched->home)
+        return;
+    bool complete = sni_task_is_complete(task);
+    const char *what = complete ? "was neither joined nor detached" : "is still alive";
+    if (!complete || sni_task_has_handle(task))
+        fprintf(stderr, "sinew: task %llu \"%s\", spawned at %s, %s\n",
+                (unsigned long long)task->id, task->name != NULL ? task->name : "", task->at, what);
+    left->alive += !complete;
+    free(task->panic_text);
+    left->sched->home.ops->free_record(&left->sched->home, record);
+}
+
+int sni_report_leftovers(struct sni_sched *sched)
+{
+    struct leftovers left = {.sched = sched};
+    sni_arena_each(sched->arena, tell_leftover, &left);
+    return left.alive;
+}

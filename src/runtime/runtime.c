@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* runtime.c - the composition root: options, environment, the way in and the way out.
+ *
+ * Nothing else reads the environment or decides which parts make up a runtime. The life of a
+ * runtime is create, any number of block_on, shutdown, destroy; sn_run is all of them. */
+#include "runtime/report.h"
+
+#include "base/assert.h"
+#include "plat/cpu.h"
+#include "plat/random.h"
+#include "sched/sched.h"
+
+#include <sinew/errno.h>
+#include <sinew/runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    WORKERS_MAX = SNI_WORKERS_MAX,
+    STACK_BYTES_MIN = 8 << 10,
+    STACK_BYTES_DEFAULT = 64 << 10,
+};
+
+#define STACK_BYTES_MAX ((unsigned long long)1 << 30)
+
+struct sn_runtime {
+    struct sni_sched sched;
+    bool shut_down;
+};
+
+/* ---- options --------------------------------------------------------------------------- */
+
+static int complain(const char *what, const char *value, unsigned long long least,
+                    unsigned long long most)
+{
+    fprintf(stderr, "sinew: %s is \"%s\", but must be a number from %llu to %llu\n", what, value,
+            least, most);
+    return -EINVAL;
+}
+
+/* The number in the environment variable `name`, if it is set; else *value stays. */
+static int from_environment(const char *name, unsigned long long least, unsigned long long most,
+                            unsigned long long *value)
+{
+    const char *text = getenv(name);
+    if (text == NULL)
+        return 0;
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || text[0] == '-' || errno != 0 || number < least ||
+        number > most)
+        return complain(name, text, least, most);
+    *value = number;
+    return 0;
+}
+
+static int check_number(const char *what, unsigned long long value, unsigned long long least,
+                        unsigned long long most)
+{
+    if (value >= least && value <= most)
+        return 0;
+    char text[24];
+    snprintf(text, sizeof(text), "%llu", value);
+    return complain(what, text, least, most);
+}
+
+/* What the program said, else the environment, else the default. */
+static int choose(const char *option, const char *variable, unsigned long long set,
+                  unsigned long long fallback, unsigned long long least, unsigned long long most,
+                  unsigned long long *value)
+{
+    *value = set != 0 ? set : fallback;
+    if (set != 0)
+        return check_number(option, set, least, most);
+    return from_environment(variable, least, most, value);
+}
+
+static int configure(const sn_runtime_options *opts, struct sni_sched_config *config)
+{
+    unsigned long long workers, stack_bytes;
+    int rc = choose("the option workers", "SINEW_WORKERS", opts->workers,
+                    opts->workers != 0 ? 1 : (unsigned long long)sni_plat_cpu_count(), 1,
+                    WORKERS_MAX, &workers);
+    if (rc == 0)
+        rc = choose("the option stack_bytes", "SINEW_STACK_BYTES", opts->stack_bytes,
+                    STACK_BYTES_DEFAULT, STACK_BYTES_MIN, STACK_BYTES_MAX, &stack_bytes);
+    if (rc < 0)
+        return rc;
+    *config = (struct sni_sched_config){
+        .workers = (unsigned)workers,
+        .single_threaded = opts->single_threaded,
+        .no_steal = opts->no_steal,
+        .pin = opts->pin,
+        .stack_bytes = (size_t)stack_bytes,
+        .name = opts->name != NULL ? opts->name : "sinew",
+        .seed = sni_plat_random_seed(),
+    };
+    return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
+{
+    static const sn_runtime_options defaults = {.workers = 0};
+    struct sni_sched_config config;
+    int rc = configure(opts != NULL ? opts : &defaults, &config);
+    if (rc < 0)
+        return rc;
+    sn_runtime *rt = aligned_alloc(SNI_SCHED_LINE_BYTES, sizeof(*rt));
+    if (rt == NULL)
+        return -ENOMEM;
+    rt->shut_down = false;
+    rc = sni_sched_init(&rt->sched, &config);
+    if (rc < 0) {
+        free(rt);
+        return rc;
+    }
+    (void)sni_report_install();
+    *out = rt;
+    return 0;
+}
+
+int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
+{
+    if (sni_exec_current() != NULL)
+        return sni_misuse(-EDEADLK, "sn_runtime_block_on or sn_run was called inside a runtime");
+    if (rt->shut_down)
+        return -EPERM;
+    sn_spawn_options opts = {.at_ = "sn_runtime_block_on", .name = "main"};
+    struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &opts};
+    struct sni_task *task;
+    int rc = sni_sched_spawn(&rt->sched, &what, true, &task);
+    if (rc < 0)
+        return rc;
+    sn_task *handle = sni_task_handle(task);
+    if (rt->sched.config.single_threaded) {
+        rc = sni_sched_drive(&rt->sched, task);
+        if (rc < 0) {
+            (void)sn_detach(handle);
+            return sni_misuse(rc, "two threads drive one single-threaded runtime");
+        }
+    }
+    return sn_join(handle, NULL);
+}
+
+int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)
+{
+    if (sni_exec_current() != NULL)
+        return sni_misuse(-EDEADLK, "sn_runtime_shutdown was called inside a runtime");
+    if (rt->shut_down)
+        return 0;
+    rt->shut_down = true;
+    (void)sni_sched_wait_all(&rt->sched, until);
+    struct sni_sched *sched = &rt->sched;
+    sni_sched_stop(sched);
+    return sni_report_leftovers(sched);
+}
+
+void sn_runtime_destroy(sn_runtime *rt)
+{
+    if (rt == NULL)
+        return;
+    (void)sn_runtime_shutdown(rt, SN_FOREVER);
+    sni_report_remove();
+    sni_sched_finish(&rt->sched);
+    free(rt);
+}
+
+int sn_run(sn_task_fn *fn, void *arg)
+{
+    sn_runtime *rt;
+    if (sni_exec_current() != NULL)
+        return sni_misuse(-EDEADLK, "sn_runtime_block_on or sn_run was called inside a runtime");
+    int rc = sn_runtime_create(&rt, NULL);
+    if (rc < 0)
+        return rc;
+    rc = sn_runtime_block_on(rt, fn, arg);
+    sn_runtime_destroy(rt);
+    return rc;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* find.c - which task next, and where a runnable one is put (R40, R43, R47).
+ *
+ * Next, in this order: the slot (the task made runnable last, at most three in a row), the
+ * worker's own ring, its inbox, the queue of all. Every 61st pick begins with the queue of
+ * all, so that a busy worker does not starve it. A worker with nothing at all becomes a
+ * searcher: it looks at the queue of all and then steals, first from a random victim, and on
+ * its last pass also from the slots.
+ *
+ * A task made runnable on a worker goes to that worker's slot: it is probably warm there, and
+ * waking another worker costs a thousand times more than running it here. Another worker is
+ * woken only when a task goes to the ring, so that there is more than this worker will run
+ * next; and only if nobody is searching already. */
+#include "sched/sched.h"
+
+enum {
+    FAIR_TICK = 61,   /* prime, so that it does not beat with anything    */
+    STEAL_PASSES = 4, /* over all victims; the last one takes slots too   */
+};
+
+static void wake_one(struct sni_sched *sched, struct sni_worker *by)
+{
+    int index = sni_idle_submit(&sched->idle);
+    if (index < 0)
+        return;
+    if (by != NULL)
+        sni_probe_count(&by->probe, SNI_PROBE_unparks);
+    sni_parker_unpark(&sched->workers[index].parker);
+}
+
+/* ---- queueing -------------------------------------------------------------------------- */
+
+void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
+{
+    if (task->local) {
+        sni_inject_push(&w->inbox, &task->link, SNI_PRIO_NORMAL);
+        return;
+    }
+    if (sni_unlikely(!sni_runq_push(&w->runq, &task->link))) {
+        sni_probe_count(&w->probe, SNI_PROBE_overflows);
+        (void)sni_runq_overflow(&w->runq, &task->link, &w->sched->inject, SNI_PRIO_NORMAL);
+    }
+    if (!w->sched->config.no_steal && w->sched->workers_n > 1)
+        wake_one(w->sched, w);
+}
+
+void sni_worker_push(struct sni_worker *w, struct sni_task *task)
+{
+    if (task->local) {
+        sni_worker_push_back(w, task);
+        return;
+    }
+    struct sni_runlink *displaced = sni_runq_slot_swap(&w->runq, &task->link);
+    if (displaced != NULL)
+        sni_worker_push_back(w, sni_task_of(displaced));
+}
+
+void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
+{
+    if (task->local) {
+        struct sni_worker *owner = &sched->workers[task->worker];
+        sni_inject_push(&owner->inbox, &task->link, SNI_PRIO_NORMAL);
+        sni_parker_unpark(&owner->parker);
+        return;
+    }
+    sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
+    wake_one(sched, NULL);
+}
+
+/* ---- picking --------------------------------------------------------------------------- */
+
+/* From the queue of all: one to run, and a fair share of the rest into the ring. */
+static struct sni_task *take_injected(struct sni_worker *w)
+{
+    struct sni_inject *inject = &w->sched->inject;
+    size_t waiting = sni_inject_len(inject);
+    if (waiting == 0)
+        return NULL;
+    size_t share = waiting / w->sched->workers_n + 1;
+    size_t limit = share < SNI_RUNQ_CAPACITY / 2 ? share : SNI_RUNQ_CAPACITY / 2;
+    struct sni_runlink *chain = NULL;
+    size_t got = sni_inject_pop_chain(inject, limit, &chain);
+    if (got == 0)
+        return NULL;
+    sni_probe_add(&w->probe, SNI_PROBE_injects, got);
+    struct sni_runlink *first = chain;
+    for (struct sni_runlink *link = first->next; link != NULL;) {
+        struct sni_runlink *next = link->next;
+        if (!sni_runq_push(&w->runq, link))
+            (void)sni_runq_overflow(&w->runq, link, inject, SNI_PRIO_NORMAL);
+        link = next;
+    }
+    sni_runq_slot_reset(&w->runq);
+    return sni_task_of(first);
+}
+
+struct sni_task *sni_worker_pick(struct sni_worker *w)
+{
+    struct sni_task *task;
+    if (sni_unlikely(++w->tick % FAIR_TICK == 0)) {
+        task = sni_task_of(sni_inject_pop(&w->inbox));
+        if (task == NULL)
+            task = take_injected(w);
+        if (task != NULL)
+            return task;
+    }
+    struct sni_runlink *link = sni_runq_slot_take(&w->runq);
+    if (link != NULL) {
+        sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
+        return sni_task_of(link);
+    }
+    link = sni_runq_pop(&w->runq);
+    if (link == NULL)
+        link = sni_inject_pop(&w->inbox);
+    return link != NULL ? sni_task_of(link) : take_injected(w);
+}
+
+/* ---- searching ------------------------------------------------------------------------- */
+
+static struct sni_task *steal_from(struct sni_worker *w, struct sni_worker *victim, bool last)
+{
+    struct sni_runlink *first = NULL;
+    sni_probe_count(&w->probe, SNI_PROBE_steals_tried);
+    size_t got = sni_runq_steal(&victim->runq, &w->runq, &first);
+    if (got == 0 && last) {
+        first = sni_runq_slot_steal(&victim->runq);
+        got = first != NULL;
+    }
+    if (got > 0) {
+        sni_probe_count(&w->probe, SNI_PROBE_steals_won);
+        sni_probe_add(&w->probe, SNI_PROBE_tasks_stolen, got);
+    }
+    return sni_task_of(first);
+}
+
+static struct sni_task *steal(struct sni_worker *w, bool last)
+{
+    unsigned n = w->sched->workers_n;
+    unsigned start = (unsigned)sni_rand_below(&w->rand, n);
+    for (unsigned i = 0; i < n; i++) {
+        struct sni_worker *victim = &w->sched->workers[(start + i) % n];
+        struct sni_task *task = victim != w ? steal_from(w, victim, last) : NULL;
+        if (task != NULL)
+            return task;
+    }
+    return NULL;
+}
+
+struct sni_task *sni_worker_search(struct sni_worker *w)
+{
+    struct sni_task *task = sni_worker_pick(w);
+    bool may_steal = !w->sched->config.no_steal && w->sched->workers_n > 1;
+    for (int pass = 1; task == NULL && may_steal && pass <= STEAL_PASSES; pass++)
+        task = steal(w, pass == STEAL_PASSES);
+    return task;
+}
+
+/* Behind the fence of sni_idle_sleep or sni_idle_end_search: is there anything for `w`? */
+bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
+{
+    if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&w->inbox) > 0)
+        return true;
+    for (unsigned i = 0; i < sched->workers_n && !sched->config.no_steal; i++)
+        if (sni_runq_len(&sched->workers[i].runq) > 0)
+            return true;
+    return false;
+}

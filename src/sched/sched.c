@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* sched.c - the life of a scheduler: its workers, its records, and when all is over.
+ *
+ * How many tasks are alive is not kept in one number, which all workers would fight over: each
+ * worker counts what it spawned and what ended on it. To know that nothing is alive, the ends
+ * are summed first and the spawns after. An end is counted (release) after the spawn that it
+ * belongs to, so who sees the end (acquire) also sees the spawn; if the sum of the ends, read
+ * first, equals the sum of the spawns, read later, then between the two readings nothing was
+ * alive. Otherwise the difference is a moment's number. */
+#include "sched/sched.h"
+
+#include "plat/fault.h"
+#include "plat/random.h"
+
+#include <sinew/errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    IDS_AT_ONCE = 1024, /* task numbers that a worker takes at once */
+};
+
+/* ---- records and numbers ---------------------------------------------------------------- */
+
+static uint64_t next_id(struct sni_worker *w)
+{
+    if (sni_unlikely(w->id_next == w->id_end)) {
+        /* relaxed: only uniqueness counts */
+        w->id_next = sni_atomic_fetch_add(&w->sched->ids, IDS_AT_ONCE, relaxed);
+        w->id_end = w->id_next + IDS_AT_ONCE;
+    }
+    return w->id_next++;
+}
+
+static int new_record(struct sni_home *home, size_t bytes, struct sni_record **out, uint64_t *id)
+{
+    struct sni_sched *sched = (struct sni_sched *)(void *)home;
+    struct sni_worker *w = sni_worker_current();
+    if (w != NULL && w->sched == sched) {
+        *id = next_id(w);
+        int rc = sni_record_get(&w->records, bytes, out);
+        if (rc == 0) {
+            /* relaxed: only this thread writes; the task's queueing publishes it */
+            uint64_t before = sni_atomic_load(&w->spawned, relaxed);
+            sni_atomic_store(&w->spawned, before + 1, relaxed);
+        }
+        return rc;
+    }
+    sni_mutex_lock(&sched->outside_lock);
+    int rc = sni_record_get(&sched->outside, bytes, out);
+    sni_mutex_unlock(&sched->outside_lock);
+    if (rc == 0) {
+        /* relaxed: as above */
+        sni_atomic_fetch_add(&sched->spawned, 1, relaxed);
+        *id = sni_atomic_fetch_add(&sched->ids, 1, relaxed); /* relaxed: only uniqueness */
+    }
+    return rc;
+}
+
+static void free_record(struct sni_home *home, struct sni_record *record)
+{
+    struct sni_sched *sched = (struct sni_sched *)(void *)home;
+    struct sni_worker *w = sni_worker_current();
+    if (w != NULL) {
+        sni_record_put(&w->records, record); /* the arena is everybody's */
+        return;
+    }
+    sni_mutex_lock(&sched->outside_lock);
+    sni_record_put(&sched->outside, record);
+    sni_mutex_unlock(&sched->outside_lock);
+}
+
+/* ---- the end of tasks ------------------------------------------------------------------- */
+
+uint64_t sni_sched_alive(const struct sni_sched *sched)
+{
+    uint64_t ended = 0;
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        /* acquire: pairs with the release in task_ended */
+        ended += sni_atomic_load(&sched->workers[i].ended, acquire);
+    /* relaxed: what must be seen was acquired above */
+    uint64_t spawned = sni_atomic_load(&sched->spawned, relaxed);
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        spawned += sni_atomic_load(&sched->workers[i].spawned, relaxed); /* relaxed: as above */
+    return spawned - ended;
+}
+
+static SNI_COLD void tell_end(struct sni_sched *sched)
+{
+    if (sni_sched_alive(sched) != 0)
+        return;
+    /* release: pairs with the acquire in sni_sched_wait_all */
+    sni_atomic_fetch_add(&sched->end_word, 1, release);
+    sni_plat_unpark(&sched->end_word.raw_, INT32_MAX);
+}
+
+static void task_ended(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    sni_assert(w != NULL, "a task ended outside its runtime");
+    /* relaxed, release: pairs with the acquire in sni_sched_alive */
+    uint64_t before = sni_atomic_load(&w->ended, relaxed);
+    sni_atomic_store(&w->ended, before + 1, release);
+    if (task == w->until)
+        w->must_return = true;
+    /* seq_cst fence: either we see end_wanted, or its writer sees our count */
+    sni_atomic_fence(seq_cst);
+    /* relaxed: ordered by the fence */
+    if (sni_unlikely(sni_atomic_load(&w->sched->end_wanted, relaxed) != 0))
+        tell_end(w->sched);
+}
+
+int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
+{
+    if (sched->config.single_threaded)
+        return sni_sched_drive(sched, NULL);
+    int rc = 0;
+    sni_atomic_fetch_add(&sched->end_wanted, 1, seq_cst);
+    for (;;) {
+        /* acquire: pairs with tell_end */
+        uint32_t word = sni_atomic_load(&sched->end_word, acquire);
+        sni_atomic_fence(seq_cst); /* pairs with the fence in task_ended */
+        if (sni_sched_alive(sched) == 0)
+            break;
+        rc = sni_plat_park(&sched->end_word.raw_, word, until.ns);
+        if (rc == -ETIMEDOUT)
+            break;
+    }
+    sni_atomic_fetch_sub(&sched->end_wanted, 1, seq_cst);
+    return sni_sched_alive(sched) == 0 ? 0 : rc;
+}
+
+/* ---- spawning and driving --------------------------------------------------------------- */
+
+static void task_spawned(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    task->worker = (uint16_t)w->index;
+    sni_probe_count(&w->probe, SNI_PROBE_spawns);
+    sni_worker_push_back(w, task);
+}
+
+int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool handle,
+                    struct sni_task **out)
+{
+    int rc = sni_task_new(&sched->home, what, handle, out);
+    if (rc == 0)
+        sni_sched_push(sched, *out);
+    return rc;
+}
+
+int sni_sched_drive(struct sni_sched *sched, const struct sni_task *task)
+{
+    if (!sni_mutex_trylock(&sched->driver))
+        return -EBUSY;
+    sni_worker_run(&sched->workers[0], task);
+    sni_mutex_unlock(&sched->driver);
+    return 0;
+}
+
+static const struct sni_home_ops home_ops = {
+    .new_record = new_record,
+    .free_record = free_record,
+    .spawned = task_spawned,
+    .ready = sni_worker_ready,
+    .ended = task_ended,
+    .leave = sni_worker_leave,
+    .yield = sni_worker_yield,
+};
+
+/* ---- beginning and end ------------------------------------------------------------------ */
+
+static void worker_thread(void *arg)
+{
+    struct sni_worker *w = arg;
+    struct sni_fault_thread fault = {0};
+    if (w->sched->config.pin)
+        (void)sni_plat_thread_pin((int)w->index);
+    (void)sni_plat_fault_thread_init(&fault);
+    sni_worker_run(w, NULL);
+    sni_plat_fault_thread_finish(&fault);
+}
+
+static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned index)
+{
+    w->exec.exec.ops = &sni_worker_exec_ops;
+    w->exec.home = &sched->home;
+    w->sched = sched;
+    w->index = index;
+    sni_record_cache_init(&w->records, sched->arena);
+    sni_stack_cache_init(&w->stacks, &sched->stacks);
+    sni_rand_init(&w->rand, sched->config.seed + index);
+    sni_runq_init(&w->runq, w->cells, SNI_RUNQ_CAPACITY);
+    sni_inject_init(&w->inbox);
+    sni_parker_init(&w->parker);
+}
+
+static int start_threads(struct sni_sched *sched)
+{
+    for (; sched->started < sched->workers_n; sched->started++) {
+        struct sni_worker *w = &sched->workers[sched->started];
+        int rc = sni_plat_thread_start(&w->thread, worker_thread, w, sched->config.name, 0);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *config)
+{
+    *sched = (struct sni_sched){.home = {&home_ops}, .config = *config};
+    sched->workers_n = config->single_threaded ? 1 : config->workers;
+    sni_atomic_store(&sched->ids, 1, relaxed); /* relaxed: nobody else is here yet */
+    int rc = sni_arena_get(&sched->arena);
+    if (rc < 0)
+        return rc;
+    struct sni_stack_config stacks = {.default_bytes = config->stack_bytes};
+    rc = sni_stack_pool_init(&sched->stacks, &stacks);
+    if (rc < 0)
+        return rc;
+    sni_inject_init(&sched->inject);
+    sni_idle_init(&sched->idle, sched->workers_n);
+    sni_record_cache_init(&sched->outside, sched->arena);
+    size_t bytes = sizeof(struct sni_worker) * sched->workers_n;
+    sched->workers = aligned_alloc(SNI_SCHED_LINE_BYTES, bytes);
+    if (sched->workers == NULL) {
+        sni_stack_pool_finish(&sched->stacks);
+        return -ENOMEM;
+    }
+    memset(sched->workers, 0, bytes);
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        worker_init(&sched->workers[i], sched, i);
+    rc = config->single_threaded ? 0 : start_threads(sched);
+    if (rc < 0)
+        sni_sched_finish(sched);
+    return rc;
+}
+
+void sni_sched_stop(struct sni_sched *sched)
+{
+    sni_atomic_store(&sched->stopping, 1, seq_cst);
+    for (unsigned i = 0; i < sched->started; i++)
+        sni_parker_unpark(&sched->workers[i].parker);
+    for (unsigned i = 0; i < sched->started; i++)
+        (void)sni_plat_thread_join(&sched->workers[i].thread);
+    sched->started = 0;
+}
+
+void sni_sched_finish(struct sni_sched *sched)
+{
+    if (sched->workers == NULL)
+        return;
+    sni_sched_stop(sched);
+    for (unsigned i = 0; i < sched->workers_n; i++) {
+        sni_record_cache_finish(&sched->workers[i].records);
+        sni_stack_cache_finish(&sched->workers[i].stacks);
+    }
+    sni_record_cache_finish(&sched->outside);
+    sni_stack_pool_finish(&sched->stacks);
+    free(sched->workers);
+    sched->workers = NULL;
+}

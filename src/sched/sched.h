@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* sched.h - workers, and what they share.
+ *
+ * A *worker* is a thread's right to run tasks of one runtime. It owns a run queue, caches of
+ * records and stacks, and two contexts beside those of the fibers: the *native* one, the
+ * thread's own stack, from which it came; and the *loop*, a stack of its own on which it looks
+ * for work and polls coroutines. (A loop of its own stack can be left behind: that is what a
+ * panic inside a coroutine does.)
+ *
+ * A fiber that waits picks the next task itself and switches straight to it; the loop is for
+ * coroutines and for idling. What must happen after a fiber is off its stack (make it
+ * resumable, queue it again, free the stack) is noted in `after` and done by whatever runs
+ * next. */
+#ifndef SINEW_SCHED_SCHED_H
+#define SINEW_SCHED_SCHED_H
+
+#include "base/rand.h"
+#include "fiber/context.h"
+#include "fiber/stack.h"
+#include "mem/arena.h"
+#include "plat/thread.h"
+#include "probe/probe.h"
+#include "sched/idle.h"
+#include "sched/inject.h"
+#include "sched/runq.h"
+#include "task/task.h"
+
+struct sni_sched;
+
+enum sni_after {
+    SNI_AFTER_NOTHING,
+    SNI_AFTER_PUBLISH,   /* `what` is a waiter: its fiber may be resumed from now on  */
+    SNI_AFTER_QUEUE,     /* `what` is a task: it has yielded                          */
+    SNI_AFTER_REAP,      /* `what` is a task: a fiber that ended, with its stack       */
+    SNI_AFTER_PUT_STACK, /* `what` is a loop's stack that was left behind             */
+};
+
+/* Written by its own thread, but for what is marked. */
+struct sni_worker {
+    struct sni_task_exec exec; /* first: sni_exec_current() gives the worker            */
+    struct sni_sched *sched;   /* immutable                                             */
+    unsigned index;            /* immutable                                             */
+    uint32_t tick;             /* picks so far                                          */
+    bool searching;            /* accounted as searching, see idle.h                    */
+    enum sni_after after;      /* to be done by the next context                        */
+    void *after_what;
+    struct sni_task *handoff;     /* from a fiber to the loop: run this next               */
+    const struct sni_task *until; /* whose end makes the worker return, or NULL            */
+    bool must_return;             /* it has ended                                          */
+    struct sni_context loop;
+    struct sni_context native;
+    struct sni_context dead; /* a loop that was left behind, while it is left         */
+    struct sni_stack *loop_stack;
+    struct sni_record_cache records;
+    struct sni_stack_cache stacks;
+    struct sni_rand rand;
+    uint64_t id_next;             /* ids at hand: from here                                */
+    uint64_t id_end;              /* up to here                                            */
+    SNI_ATOMIC(uint64_t) spawned; /* anybody reads                                         */
+    SNI_ATOMIC(uint64_t) ended;   /* anybody reads, see sni_sched_alive                    */
+    struct sni_runq runq;         /* thieves steal                                         */
+    struct sni_inject inbox;      /* tasks that only this worker may run; anybody pushes   */
+    struct sni_parker parker;     /* anybody unparks                                       */
+    struct sni_probe probe;
+    struct sni_thread thread;
+    sni_runq_cell cells[SNI_RUNQ_CAPACITY];
+};
+
+struct sni_sched_config {
+    unsigned workers;
+    bool single_threaded;
+    bool no_steal;
+    bool pin;
+    size_t stack_bytes;
+    const char *name;
+    uint64_t seed;
+};
+
+struct sni_sched {
+    struct sni_home home;           /* first: a task's home is its scheduler               */
+    struct sni_sched_config config; /* immutable                                           */
+    struct sni_arena *arena;        /* immutable                                           */
+    struct sni_stack_pool stacks;
+    struct sni_inject inject;        /* any thread                                          */
+    struct sni_idle idle;            /* any thread                                          */
+    SNI_ATOMIC(uint32_t) stopping;   /* any thread: workers leave their loop                */
+    SNI_ATOMIC(uint32_t) end_word;   /* grows when the last task ended and somebody waits   */
+    SNI_ATOMIC(uint32_t) end_wanted; /* somebody waits for the end of all tasks             */
+    SNI_ATOMIC(uint64_t) ids;        /* blocks of task numbers                              */
+    SNI_ATOMIC(uint64_t) spawned;    /* by threads that are no workers                      */
+    struct sni_mutex outside_lock;   /* guards the next                                     */
+    struct sni_record_cache outside; /* records for threads that are no workers             */
+    struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
+    unsigned workers_n;              /* immutable                                           */
+    unsigned started;                /* threads that run                                    */
+    struct sni_worker *workers;      /* immutable; an array                                 */
+};
+
+/* Make a scheduler and start its threads.
+ *
+ * Returns  0, -ENOMEM, -EAGAIN */
+int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *config);
+
+/* Make the workers leave their loops, whatever is still to do, and end their threads. */
+void sni_sched_stop(struct sni_sched *sched);
+
+/* Stop, and free everything. */
+void sni_sched_finish(struct sni_sched *sched);
+
+/* Spawn from any thread; queues the task. */
+int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool handle,
+                    struct sni_task **out);
+
+/* Run tasks on this thread (single-threaded schedulers) until `task` has ended; NULL: until no
+ * task is alive. */
+int sni_sched_drive(struct sni_sched *sched, const struct sni_task *task);
+
+/* Wait until no task is alive or `until` has passed. Returns 0, -ETIMEDOUT */
+int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until);
+
+/* How many tasks are alive: exact when it says 0, else a moment's number. */
+uint64_t sni_sched_alive(const struct sni_sched *sched);
+
+/* The worker of this thread, or NULL. */
+struct sni_worker *sni_worker_current(void);
+
+/* ---- between the files of this room ---------------------------------------------------- */
+
+extern const struct sni_exec_ops sni_worker_exec_ops;
+
+/* worker.c: the thread's part; returns when the scheduler stops or `until` has completed. */
+void sni_worker_run(struct sni_worker *w, const struct sni_task *until);
+void sni_worker_ready(struct sni_task *task);
+void sni_worker_leave(struct sni_task *task);
+void sni_worker_yield(struct sni_task *task);
+
+/* find.c: where the next task comes from. */
+struct sni_task *sni_worker_pick(struct sni_worker *w);
+struct sni_task *sni_worker_search(struct sni_worker *w);
+void sni_worker_push(struct sni_worker *w, struct sni_task *task);
+void sni_worker_push_back(struct sni_worker *w, struct sni_task *task);
+void sni_sched_push(struct sni_sched *sched, struct sni_task *task);
+bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w);
+
+static inline struct sni_task *sni_task_of(struct sni_runlink *link)
+{
+    return link != NULL ? sni_container_of(link, struct sni_task, link) : NULL;
+}
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* worker.c - running tasks: switching between them, ending them, and idling.
+ *
+ * The rule of all switches: a fiber must not be resumable before its registers are saved, and
+ * a stack must not be reused while somebody stands on it. So whoever leaves a context notes
+ * what is to be done about it in `after`, and arrive() does it in the context that runs next.
+ * A switch hands over the worker: a fiber that comes back may be on another thread, and learns
+ * from the switch itself on which.
+ *
+ * A fiber that ends looks for the next task before it leaves. If that is a fiber that has not
+ * begun and wants a stack of the same size, it begins right there, on the stack that has just
+ * become free: no switch, no cache, and the memory is warm. */
+#include "sched/sched.h"
+
+#include "plat/clock.h"
+
+#include <sinew/errno.h>
+
+enum {
+    LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
+    SPIN_ROUNDS = 200,            /* of a searcher before it sleeps  */
+    SPIN_PAUSES = 20,             /* in each                         */
+};
+
+struct sni_worker *sni_worker_current(void)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->ops != &sni_worker_exec_ops)
+        return NULL;
+    return (struct sni_worker *)(void *)exec;
+}
+
+/* ---- switching ------------------------------------------------------------------------- */
+
+static void reap(struct sni_worker *w, struct sni_task *task)
+{
+    sni_stack_put(&w->stacks, task->stack);
+    task->stack = NULL;
+    sni_task_unref(task);
+}
+
+/* First thing in every context that a switch comes to. */
+static struct sni_worker *arrive(void *pass)
+{
+    struct sni_worker *w = pass;
+    enum sni_after after = w->after;
+    void *what = w->after_what;
+    w->after = SNI_AFTER_NOTHING;
+    switch (after) {
+    case SNI_AFTER_NOTHING:
+        break;
+    case SNI_AFTER_PUBLISH: {
+        void *fiber = ((struct sni_waiter *)what)->fiber;
+        if (sni_wait_published(what))
+            sni_worker_push(w, fiber);
+        break;
+    }
+    case SNI_AFTER_QUEUE:
+        sni_worker_push_back(w, what);
+        break;
+    case SNI_AFTER_REAP:
+        reap(w, what);
+        break;
+    case SNI_AFTER_PUT_STACK:
+        sni_stack_put(&w->stacks, what);
+        break;
+    }
+    return w;
+}
+
+static void do_after(struct sni_worker *w, enum sni_after after, void *what)
+{
+    sni_assert_debug(w->after == SNI_AFTER_NOTHING, "a switch before the last one was completed");
+    w->after = after;
+    w->after_what = what;
+}
+
+static void fiber_main(void *pass);
+
+/* False: there is no stack to be had, and the task has ended with -ENOMEM. */
+static bool give_stack(struct sni_worker *w, struct sni_task *task)
+{
+    int rc = sni_stack_get(&w->stacks, (size_t)task->stack_bytes * SNI_STACK_UNIT, &task->stack);
+    if (rc == 0) {
+        rc = sni_context_make(&task->context, task->stack->lo, task->stack->hi, fiber_main);
+        if (rc == 0)
+            return true;
+        sni_stack_put(&w->stacks, task->stack);
+        task->stack = NULL;
+    }
+    sni_task_complete(task, rc);
+    sni_task_unref(task);
+    return false;
+}
+
+static bool must_return(struct sni_worker *w)
+{
+    /* relaxed: workers are unparked after it was set, and look again before they sleep */
+    return w->must_return || sni_atomic_load(&w->sched->stopping, relaxed) != 0;
+}
+
+/* Where to switch in order to run `next`: to its fiber, or to the loop. */
+static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
+{
+    if (sni_unlikely(must_return(w))) {
+        w->handoff = next;
+        next = NULL;
+    }
+    while (next != NULL && next->kind == SNI_TASK_FIBER) {
+        if (next->stack != NULL || give_stack(w, next)) {
+            sni_probe_count(&w->probe, SNI_PROBE_switches);
+            w->exec.exec.fiber = next;
+            return &next->context;
+        }
+        next = sni_worker_pick(w);
+    }
+    if (next != NULL)
+        w->handoff = next;
+    w->exec.exec.fiber = NULL;
+    return &w->loop;
+}
+
+static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
+{
+    struct sni_worker *w = (struct sni_worker *)(void *)exec;
+    struct sni_task *me = exec->fiber;
+    struct sni_context *to = way_to(w, sni_worker_pick(w));
+    do_after(w, SNI_AFTER_PUBLISH, waiter);
+    (void)arrive(sni_context_switch(&me->context, to, w));
+}
+
+static void resume(void *fiber)
+{
+    sni_worker_ready(fiber);
+}
+
+const struct sni_exec_ops sni_worker_exec_ops = {.suspend = suspend, .resume = resume};
+
+void sni_worker_yield(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    if (task->kind == SNI_TASK_CORO)
+        return; /* a coroutine gives way by SN_YIELD */
+    struct sni_task *next = sni_worker_pick(w);
+    if (next == NULL && !must_return(w))
+        return;
+    struct sni_context *to = way_to(w, next);
+    do_after(w, SNI_AFTER_QUEUE, task);
+    (void)arrive(sni_context_switch(&task->context, to, w));
+}
+
+/* ---- the life of a fiber ---------------------------------------------------------------- */
+
+/* Leave the fiber of a task that has ended, for ever. */
+_Noreturn static void leave_fiber(struct sni_worker *w, struct sni_task *task,
+                                  struct sni_task *next)
+{
+    struct sni_context *to = way_to(w, next);
+    do_after(w, SNI_AFTER_REAP, task);
+    sni_context_exit(&task->context, to, w);
+}
+
+/* The task on this stack has ended. Returns if another one begins here. */
+static void end_or_begin_another(struct sni_worker *w, struct sni_task *task)
+{
+    struct sni_task *next = sni_worker_pick(w);
+    bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
+                next->stack_bytes == task->stack_bytes;
+    if (!fits || must_return(w))
+        leave_fiber(w, task, next);
+    next->stack = task->stack;
+    next->context = task->context;
+    task->stack = NULL;
+    sni_task_unref(task);
+    w->exec.exec.fiber = next;
+}
+
+static void fiber_main(void *pass)
+{
+    struct sni_worker *w = arrive(pass);
+    for (;;) {
+        struct sni_task *task = w->exec.exec.fiber;
+        int result = task->fn(task->arg);
+        w = sni_worker_current(); /* perhaps another than before */
+        sni_task_complete(task, result);
+        end_or_begin_another(w, task);
+    }
+}
+
+/* ---- the loop -------------------------------------------------------------------------- */
+
+static void run_fiber(struct sni_worker *w, struct sni_task *task)
+{
+    struct sni_context *to = way_to(w, task);
+    if (to != &w->loop)
+        (void)arrive(sni_context_switch(&w->loop, to, w));
+}
+
+static void run(struct sni_worker *w, struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_FIBER) {
+        run_fiber(w, task);
+        return;
+    }
+    sni_probe_count(&w->probe, SNI_PROBE_polls);
+    w->exec.polling = task;
+    bool again = sni_task_poll(task);
+    w->exec.polling = NULL;
+    if (again)
+        sni_worker_push_back(w, task);
+}
+
+/* A searcher found something: it works now, and if it was the last searcher and there is more
+ * to do, another one takes its place. */
+static void stop_searching(struct sni_worker *w)
+{
+    struct sni_sched *sched = w->sched;
+    w->searching = false;
+    if (!sni_idle_end_search(&sched->idle, w->index) || !sni_sched_has_work(sched, w))
+        return;
+    int index = sni_idle_submit(&sched->idle);
+    if (index >= 0)
+        sni_parker_unpark(&sched->workers[index].parker);
+}
+
+static struct sni_task *search(struct sni_worker *w)
+{
+    if (!w->searching)
+        w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
+    if (!w->searching)
+        return NULL;
+    int rounds = w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
+    for (int i = 0; i < rounds && !must_return(w); i++) {
+        struct sni_task *task = sni_worker_search(w);
+        if (task != NULL)
+            return task;
+        for (int k = 0; k < SPIN_PAUSES; k++)
+            sni_cpu_pause();
+    }
+    return NULL;
+}
+
+static void sleep_until_woken(struct sni_worker *w)
+{
+    struct sni_sched *sched = w->sched;
+    bool look = sni_idle_sleep(&sched->idle, w->index, w->searching);
+    w->searching = false;
+    bool work = (look && sni_sched_has_work(sched, w)) || sni_inject_len(&w->inbox) > 0;
+    if (!work && !must_return(w)) {
+        sni_probe_count(&w->probe, SNI_PROBE_parks);
+        (void)sni_parker_park(&w->parker, INT64_MAX);
+    }
+    sni_idle_woken(&sched->idle, w->index);
+    w->searching = true;
+}
+
+static struct sni_task *next_task(struct sni_worker *w)
+{
+    struct sni_task *task = w->handoff;
+    w->handoff = NULL;
+    if (task == NULL)
+        task = sni_worker_pick(w);
+    if (task == NULL)
+        task = search(w);
+    if (task != NULL && w->searching)
+        stop_searching(w);
+    return task;
+}
+
+/* Single-threaded: nobody else can make work when no task is alive. */
+static bool nothing_to_wait_for(struct sni_worker *w)
+{
+    return w->sched->config.single_threaded && w->until == NULL && sni_sched_alive(w->sched) == 0;
+}
+
+static void loop_main(void *pass)
+{
+    struct sni_worker *w = arrive(pass);
+    while (!must_return(w) && !nothing_to_wait_for(w)) {
+        struct sni_task *task = next_task(w);
+        if (task != NULL)
+            run(w, task);
+        else if (!must_return(w))
+            sleep_until_woken(w);
+    }
+    if (w->handoff != NULL)
+        sni_worker_push_back(w, w->handoff);
+    w->handoff = NULL;
+    if (w->searching) {
+        w->searching = false;
+        (void)sni_idle_end_search(&w->sched->idle, w->index);
+    }
+    sni_context_exit(&w->loop, &w->native, w);
+}
+
+static int make_loop(struct sni_worker *w)
+{
+    int rc = sni_stack_get(&w->stacks, LOOP_STACK_BYTES, &w->loop_stack);
+    if (rc == 0)
+        rc = sni_context_make(&w->loop, w->loop_stack->lo, w->loop_stack->hi, loop_main);
+    return rc;
+}
+
+void sni_worker_run(struct sni_worker *w, const struct sni_task *until)
+{
+    int rc = make_loop(w);
+    sni_assert(rc == 0, "a worker has no memory for its own stack");
+    w->until = until;
+    w->must_return = until != NULL && sni_task_is_complete(until);
+    sni_exec_set(&w->exec.exec);
+    (void)arrive(sni_context_switch(&w->native, &w->loop, w));
+    sni_exec_set(NULL);
+    sni_stack_put(&w->stacks, w->loop_stack);
+    w->loop_stack = NULL;
+}
+
+/* A coroutine panicked: leave the loop's stack, with the poll on it, and begin a new loop. */
+_Noreturn static void leave_loop(struct sni_worker *w, struct sni_task *task)
+{
+    struct sni_stack *old = w->loop_stack;
+    w->dead = w->loop;
+    w->exec.polling = NULL;
+    sni_task_unref(task);
+    int rc = make_loop(w);
+    sni_assert(rc == 0, "a worker has no memory for a new stack after a panic");
+    do_after(w, SNI_AFTER_PUT_STACK, old);
+    sni_context_exit(&w->dead, &w->loop, w);
+}
+
+void sni_worker_leave(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    if (task->kind == SNI_TASK_CORO)
+        leave_loop(w, task);
+    leave_fiber(w, task, sni_worker_pick(w));
+}
+
+void sni_worker_ready(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    struct sni_sched *home = (struct sni_sched *)(void *)sni_task_home(task);
+    if (w == NULL || w->sched != home || (task->local && task->worker != w->index)) {
+        if (w != NULL)
+            sni_probe_count(&w->probe, SNI_PROBE_wakes_remote);
+        sni_sched_push(home, task);
+        return;
+    }
+    sni_probe_count(&w->probe, SNI_PROBE_wakes_local);
+    sni_worker_push(w, task);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* api.c - the public face of tasks: spawn, yield, panic, and questions about oneself.
+ *
+ * sn_join and its sisters are in task.c, beside the state word that they change. */
+#include "task/task.h"
+
+#include "base/assert.h"
+
+#include <sinew/errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct sni_task_exec *task_exec(void)
+{
+    return (struct sni_task_exec *)(void *)sni_exec_current();
+}
+
+struct sni_task *sni_task_current(void)
+{
+    struct sni_task_exec *exec = task_exec();
+    if (exec == NULL)
+        return NULL;
+    return exec->exec.fiber != NULL ? exec->exec.fiber : exec->polling;
+}
+
+/* ---- spawning -------------------------------------------------------------------------- */
+
+static sn_task *spawn(const struct sni_spawn *what)
+{
+    struct sni_task_exec *exec = task_exec();
+    struct sni_task *task = NULL;
+    int rc = exec != NULL ? sni_task_new(exec->home, what, !what->opts->detached, &task) : -EPERM;
+    if (what->opts->error != NULL)
+        *what->opts->error = rc;
+    if (rc < 0)
+        return NULL;
+    sn_task *handle = what->opts->detached ? NULL : sni_task_handle(task);
+    exec->home->ops->spawned(task);
+    return handle;
+}
+
+sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
+{
+    return spawn(&(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
+}
+
+sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
+                        const sn_spawn_options *opts)
+{
+    return spawn(&(struct sni_spawn){.kind = SNI_TASK_CORO,
+                                     .future = fut,
+                                     .frame = frame,
+                                     .frame_bytes = frame_bytes,
+                                     .opts = opts});
+}
+
+/* ---- oneself --------------------------------------------------------------------------- */
+
+void sn_yield(void)
+{
+    struct sni_task *task = sni_task_current();
+    if (task != NULL)
+        sni_task_home(task)->ops->yield(task);
+    else
+        sni_wait_yield_thread();
+}
+
+static char *format_text(const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (text != NULL)
+        (void)vsnprintf(text, (size_t)length + 1, fmt, args);
+    return text;
+}
+
+void sn_panic(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = format_text(fmt, args);
+    va_end(args);
+    struct sni_task *task = sni_task_current();
+    if (task == NULL) {
+        sn_assert_failed(text != NULL ? text : "a panic outside a task", "sn_panic", 0);
+    }
+    task->panic_text = text;
+    task->panicked = true;
+    sni_task_complete(task, -ECONNABORTED);
+    sni_task_home(task)->ops->leave(task);
+    abort(); /* leave does not return */
+}
+
+uint64_t sn_task_id(void)
+{
+    struct sni_task *task = sni_task_current();
+    return task != NULL ? task->id : 0;
+}
+
+const char *sn_task_name(void)
+{
+    struct sni_task *task = sni_task_current();
+    return task != NULL ? task->name : NULL;
+}
+
+const char *sn_task_spawned_at(void)
+{
+    struct sni_task *task = sni_task_current();
+    return task != NULL ? task->at : NULL;
+}
+
+bool sn_cancelled(void)
+{
+    struct sni_task *task = sni_task_current();
+    return task != NULL && sni_task_is_canceled(task);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* task.c - the life of a task: made, joined, detached, woken, ended.
+ *
+ * Everything that changes the state word is here; task.h has the table of who may do what.
+ * Two facts carry most of the arguments below. First, `joiner` and COMPLETE meet in one word:
+ * whoever of joiner and task comes second sees the first. Second, a record's memory stays a
+ * record for ever (arena.h) and the word holds its generation, so an operation with a stale
+ * handle fails at its compare and swap, whatever has become of the record. */
+#include "task/task.h"
+
+#include "base/assert.h"
+
+#include <sinew/errno.h>
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HANDLE   UINT64_C(1)
+#define WAITED   UINT64_C(2)
+#define COMPLETE UINT64_C(4)
+#define CANCELED UINT64_C(8)
+#define QUEUED   UINT64_C(16)
+#define POLLING  UINT64_C(32)
+#define REF      UINT64_C(256)
+#define REFS     UINT64_C(0xFFFFFF00)
+
+static_assert(sizeof(struct sni_task) <= 192, "a task is small");
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static int check_options(const struct sni_spawn *what)
+{
+    const sn_spawn_options *opts = what->opts;
+    if (what->kind == SNI_TASK_FIBER && what->fn == NULL)
+        return -EINVAL;
+    if (opts->stack_bytes != 0 &&
+        (opts->stack_bytes < (4u << 10) || opts->stack_bytes > ((size_t)1 << 30)))
+        return -EINVAL;
+    if (opts->copy_bytes > SN_COPY_BYTES_MAX || (opts->copy_bytes > 0 && what->arg == NULL))
+        return -EINVAL;
+    if (sizeof(struct sni_task) + what->frame_bytes > SNI_RECORD_BYTES_MAX)
+        return -EINVAL;
+    return 0;
+}
+
+/* The bytes behind the task: a coroutine's frame, or a fiber's copied argument. */
+static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
+{
+    void *tail = task + 1;
+    if (what->kind == SNI_TASK_CORO) {
+        memcpy(tail, what->frame, what->frame_bytes);
+        ptrdiff_t offset = (char *)what->future - (char *)what->frame;
+        task->future = (sn_future *)(void *)((char *)tail + offset);
+        return;
+    }
+    task->fn = what->fn;
+    task->arg = what->arg;
+    if (what->opts->copy_bytes > 0)
+        task->arg = memcpy(tail, what->arg, what->opts->copy_bytes);
+}
+
+int sni_task_new(struct sni_home *home, const struct sni_spawn *what, bool handle,
+                 struct sni_task **out)
+{
+    int rc = check_options(what);
+    if (rc < 0)
+        return rc;
+    struct sni_record *record;
+    uint64_t id;
+    size_t bytes = sizeof(struct sni_task) + what->frame_bytes + what->opts->copy_bytes;
+    rc = home->ops->new_record(home, bytes, &record, &id);
+    if (rc < 0)
+        return rc;
+    struct sni_task *task = (struct sni_task *)(void *)record;
+    task->stack = NULL;
+    sni_atomic_store(&task->home_, home, relaxed); /* relaxed: queueing publishes the task */
+    task->joiner = NULL;
+    task->at = what->opts->at_;
+    task->name = what->opts->name;
+    task->panic_text = NULL;
+    task->panicked = false;
+    task->id = id;
+    task->result = 0;
+    task->stack_bytes = (uint32_t)((what->opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
+    task->kind = (uint8_t)what->kind;
+    task->local = what->opts->local;
+    task->worker = 0;
+    fill_tail(task, what);
+    /* relaxed: queueing publishes the task, with everything above */
+    uint64_t generation = sni_atomic_load(&record->generation, relaxed);
+    uint64_t bits = handle ? HANDLE | 2 * REF : REF;
+    if (what->kind == SNI_TASK_CORO)
+        bits |= QUEUED;
+    sni_atomic_store(&task->state, generation << 32 | bits, relaxed); /* relaxed: as above */
+    *out = task;
+    return 0;
+}
+
+sn_task *sni_task_handle(struct sni_task *task)
+{
+    return (sn_task *)(uintptr_t)sni_record_handle(&task->record);
+}
+
+/* ---- references ------------------------------------------------------------------------ */
+
+static void free_task(struct sni_task *task)
+{
+    free(task->panic_text);
+    struct sni_home *home = sni_task_home(task);
+    home->ops->free_record(home, &task->record);
+}
+
+void sni_task_unref(struct sni_task *task)
+{
+    /* acq_rel: all use of the record happens before it is freed */
+    uint64_t before = sni_atomic_fetch_sub(&task->state, REF, acq_rel);
+    sni_assert_debug((before & REFS) != 0, "a task has lost more references than it had");
+    if ((before & REFS) == REF)
+        free_task(task);
+}
+
+bool sni_task_is_complete(const struct sni_task *task)
+{
+    /* acquire: pairs with sni_task_complete */
+    return (sni_atomic_load(&task->state, acquire) & COMPLETE) != 0;
+}
+
+bool sni_task_has_handle(const struct sni_task *task)
+{
+    /* relaxed: for reports only */
+    return (sni_atomic_load(&task->state, relaxed) & HANDLE) != 0;
+}
+
+bool sni_task_is_canceled(const struct sni_task *task)
+{
+    /* relaxed: a flag, nothing is published with it */
+    return (sni_atomic_load(&task->state, relaxed) & CANCELED) != 0;
+}
+
+/* ---- ending ---------------------------------------------------------------------------- */
+
+void sni_task_complete(struct sni_task *task, int result)
+{
+    task->result = result;
+    /* acq_rel: releases the result; acquires `joiner` from the one who set WAITED */
+    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
+    sni_assert(!(before & COMPLETE), "a task ended twice");
+    if (before & WAITED)
+        (void)sni_wait_claim(task->joiner, 0);
+    sni_task_home(task)->ops->ended(task);
+}
+
+/* ---- using up a handle ----------------------------------------------------------------- */
+
+/* Clear HANDLE of the task that `handle` names; with `also`, set that bit in the same step.
+ * The caller then owns the handle's reference. */
+static int use_up(sn_task *handle, uint64_t also, struct sni_task **out)
+{
+    if (handle == NULL)
+        return -EINVAL;
+    uint64_t word = (uint64_t)(uintptr_t)handle;
+    struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
+    if (task == NULL)
+        return -ESRCH;
+    if (task == sni_task_current())
+        return -EDEADLK;
+    /* relaxed: the compare and swap below decides */
+    uint64_t state = sni_atomic_load(&task->state, relaxed);
+    do {
+        if ((state >> 32 & 0xFFFF) != word >> 48 || !(state & HANDLE))
+            return -ESRCH;
+        /* acquire: pairs with sni_task_complete, if it has completed */
+    } while (!sni_atomic_cas(&task->state, &state, (state & ~HANDLE) | also, acquire, relaxed));
+    *out = task;
+    return 0;
+}
+
+/* Wait until the task, whose handle we used up, has completed. */
+static void wait_for_end(struct sni_task *task)
+{
+    /* acquire: pairs with sni_task_complete */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    if (state & COMPLETE)
+        return;
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    task->joiner = &w;
+    do {
+        if (state & COMPLETE)
+            return;
+        /* release: `joiner`, to sni_task_complete; acquire on failure: its result */
+    } while (!sni_atomic_cas(&task->state, &state, state | WAITED, release, acquire));
+    (void)sni_wait_commit(&w, SN_FOREVER);
+}
+
+static int take_result(struct sni_task *task, sn_exit *how)
+{
+    int result = task->result;
+    bool panicked = task->panicked;
+    if (how != NULL) {
+        how->kind = panicked ? SN_EXIT_PANICKED : SN_EXIT_RETURNED;
+        how->message[0] = '\0';
+        if (task->panic_text != NULL)
+            strncat(how->message, task->panic_text, sizeof(how->message) - 1);
+    }
+    sni_task_unref(task);
+    return panicked ? -ECONNABORTED : result;
+}
+
+int sn_join(sn_task *handle, sn_exit *how)
+{
+    struct sni_task *task;
+    int rc = use_up(handle, 0, &task);
+    if (rc < 0)
+        return rc;
+    wait_for_end(task);
+    return take_result(task, how);
+}
+
+int sn_cancel(sn_task *handle, sn_exit *how)
+{
+    struct sni_task *task;
+    int rc = use_up(handle, CANCELED, &task);
+    if (rc < 0)
+        return rc;
+    wait_for_end(task);
+    return take_result(task, how);
+}
+
+int sn_detach(sn_task *handle)
+{
+    struct sni_task *task;
+    int rc = use_up(handle, 0, &task);
+    if (rc == 0)
+        sni_task_unref(task);
+    return rc;
+}
+
+/* ---- coroutine tasks ------------------------------------------------------------------- */
+
+static void *waker_clone(void *data)
+{
+    struct sni_task *task = data;
+    /* relaxed: a reference is made from one that is held */
+    sni_atomic_fetch_add(&task->state, REF, relaxed);
+    return task;
+}
+
+static int waker_wake_by_ref(void *data)
+{
+    struct sni_task *task = data;
+    /* acq_rel: releases what the event wrote to the next poll; acquires nothing but order */
+    uint64_t before = sni_atomic_fetch_or(&task->state, QUEUED, acq_rel);
+    if (before & COMPLETE)
+        return -ESRCH;
+    if (!(before & (QUEUED | POLLING)))
+        sni_task_home(task)->ops->ready(task);
+    return 0;
+}
+
+static void waker_drop(void *data)
+{
+    sni_task_unref(data);
+}
+
+static const sn_waker_vtable waker_vtable = {
+    .clone = waker_clone,
+    .wake_by_ref = waker_wake_by_ref,
+    .drop = waker_drop,
+};
+
+bool sni_task_poll(struct sni_task *task)
+{
+    /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the
+     * sum of the two bits' values is what changes, and nobody else touches either meanwhile */
+    uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - QUEUED, acquire);
+    sni_assert_debug((before & (QUEUED | POLLING)) == QUEUED,
+                     "a task is polled that is not queued");
+    (void)before;
+    sn_waker waker = {&waker_vtable, task};
+    sn_cx cx = {&waker};
+    sn_poll p = sn_future_poll(task->future, &cx);
+    if (!sn_poll_pending(p)) {
+        sni_task_complete(task, p.value);
+        sni_task_unref(task);
+        return false;
+    }
+    /* release: the frame, to the next poller; acquire: a wake that came meanwhile */
+    before = sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel);
+    return (before & QUEUED) != 0;
+}

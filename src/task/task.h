@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* task.h - a task as the house sees it: one record, whatever it runs.
+ *
+ * The state word, and who may touch what under which bit:
+ *
+ *     bits 63..32  the record's generation: a compare and swap with a stale handle fails
+ *     bits 31..8   references: one of the scheduler until the end, one of the handle, one
+ *                  for each waker. The last one frees the record
+ *     HANDLE       somebody may still join. Cleared once, by whoever uses the handle up
+ *     WAITED       `joiner` is set. Set by the one who cleared HANDLE
+ *     COMPLETE     the task has ended: `result`, `panic_text` are final
+ *     CANCELED     somebody asked it to end
+ *     QUEUED       coroutines: in a run queue, or to be put there by whoever polls it now
+ *     POLLING      coroutines: a worker polls it
+ *
+ * Rules
+ *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c.
+ *   2. `joiner` is written by the one who cleared HANDLE, before it sets WAITED (release); read
+ *      by the one who sets COMPLETE, if it finds WAITED (acquire). One of the two finds the
+ *      other: both bits are set in the same word.
+ *   3. `result` is written by the task before COMPLETE (release), read after it (acquire).
+ *   4. A wake while POLLING sets QUEUED; the poller then finds it and queues the task again.
+ *      Otherwise the one who sets QUEUED queues it. So a wake is never lost, a task is in one
+ *      queue at most, and one thread polls it at a time.
+ *   5. A fiber is resumed by its waiter's claim alone (wait.h): it uses neither QUEUED nor
+ *      POLLING, and has no wakers. */
+#ifndef SINEW_TASK_TASK_H
+#define SINEW_TASK_TASK_H
+
+#include "base/atomic.h"
+#include "base/runlink.h"
+#include "fiber/context.h"
+#include "fiber/stack.h"
+#include "mem/arena.h"
+#include "wait/wait.h"
+
+#include <sinew/task.h>
+
+enum sni_task_kind {
+    SNI_TASK_FIBER,
+    SNI_TASK_CORO,
+};
+
+struct sni_task {
+    struct sni_record record;   /* arena.h                                                  */
+    SNI_ATOMIC(uint64_t) state; /* any thread, see above                                    */
+    struct sni_runlink link;    /* whoever queues it                                        */
+    struct sni_context context; /* fiber: its executor, while it does not run               */
+    struct sni_stack *stack;    /* fiber: its executor; NULL before it begins               */
+    union {
+        sn_task_fn *fn;    /* fiber; immutable                                         */
+        sn_future *future; /* coroutine; immutable, points into this record            */
+    };
+    void *arg; /* immutable                                                */
+    SNI_ATOMIC(struct sni_home *) home_; /* where it runs, see sni_task_home               */
+    struct sni_waiter *joiner; /* rule 2                                                   */
+    const char *at;            /* immutable: where it was spawned                          */
+    const char *name;          /* immutable                                                */
+    char *panic_text;          /* rule 3                                                   */
+    uint64_t id;               /* immutable                                                */
+    int result;                /* rule 3                                                   */
+    uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                    */
+    uint8_t kind;              /* immutable                                                */
+    bool local;                /* immutable                                                */
+    bool panicked;             /* rule 3                                                   */
+    uint16_t worker;           /* local: immutable, the worker it stays on                 */
+};
+
+enum {
+    SNI_STACK_UNIT = 1024,
+};
+
+/* What a task knows of the runtime it belongs to: also the door for another scheduler. */
+struct sni_home {
+    const struct sni_home_ops *ops;
+};
+
+struct sni_home_ops {
+    /* A new record of `bytes`, and a number for it. Called on a thread inside the runtime. */
+    int (*new_record)(struct sni_home *home, size_t bytes, struct sni_record **out, uint64_t *id);
+
+    /* The last reference is gone. Any thread. */
+    void (*free_record)(struct sni_home *home, struct sni_record *record);
+
+    /* The task is new: queue it. On a thread of the runtime. */
+    void (*spawned)(struct sni_task *task);
+
+    /* The task is runnable: queue it. Any thread. */
+    void (*ready)(struct sni_task *task);
+
+    /* The task has ended; its stack is still in use. On the thread that ran it. */
+    void (*ended)(struct sni_task *task);
+
+    /* Leave the running task for good: it has ended. Does not return. */
+    void (*leave)(struct sni_task *task);
+
+    /* Give other tasks a turn. */
+    void (*yield)(struct sni_task *task);
+};
+
+/* Where `task` runs: the same all its life. An atomic, because a report walks over all records
+ * of the process and asks each whose it is, also those that other runtimes are just making. */
+static inline struct sni_home *sni_task_home(const struct sni_task *task)
+{
+    /* relaxed: whoever holds the task got it with its home */
+    return sni_atomic_load(&task->home_, relaxed);
+}
+
+/* What to spawn. */
+struct sni_spawn {
+    enum sni_task_kind kind;
+    sn_task_fn *fn;
+    void *arg;
+    sn_future *future; /* coroutine: inside `frame` */
+    void *frame;
+    size_t frame_bytes;
+    const sn_spawn_options *opts;
+};
+
+/* A new task of `home`, not queued yet. With `handle`, somebody will join it.
+ *
+ * Returns  0, -ENOMEM, -EINVAL */
+int sni_task_new(struct sni_home *home, const struct sni_spawn *what, bool handle,
+                 struct sni_task **out);
+
+/* The handle of a task that has one. */
+sn_task *sni_task_handle(struct sni_task *task);
+
+/* The task ended: publish the result, wake the joiner. It keeps the scheduler's reference. */
+void sni_task_complete(struct sni_task *task, int result);
+
+/* Give up a reference; the last one frees the record. */
+void sni_task_unref(struct sni_task *task);
+
+/* Poll a coroutine task that was taken from a queue.
+ *
+ * Returns  true if it must be queued again; false if it waits or has ended */
+bool sni_task_poll(struct sni_task *task);
+
+/* The task that runs now, or NULL. A coroutine's poll counts. */
+struct sni_task *sni_task_current(void);
+
+/* Executors tell which coroutine they poll; `exec` derives from sni_exec. */
+struct sni_task_exec {
+    struct sni_exec exec;     /* exec.fiber is the running fiber's task   */
+    struct sni_task *polling; /* the coroutine task that is polled        */
+    struct sni_home *home;    /* immutable: where spawns go               */
+};
+
+/* Questions about the state word: has it ended, may it still be joined, was it asked to end. */
+bool sni_task_is_complete(const struct sni_task *task);
+bool sni_task_has_handle(const struct sni_task *task);
+bool sni_task_is_canceled(const struct sni_task *task);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* current.c - see current.h: the thread-local, and the two functions that touch it.
+ *
+ * The empty assembly keeps a compiler that sees both this body and its callers from proving
+ * anything about the result. */
+#include "wait/current.h"
+
+#include "base/compiler.h"
+
+static _Thread_local struct sni_exec *current;
+
+SNI_NEVER_INLINE struct sni_exec *sni_exec_current(void)
+{
+    struct sni_exec *exec = current;
+    __asm__ volatile("" : "+r"(exec));
+    return exec;
+}
+
+SNI_NEVER_INLINE void sni_exec_set(struct sni_exec *exec)
+{
+    __asm__ volatile("" : "+r"(exec));
+    current = exec;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.c - the state of a waiter, and how a claim meets a sleeper.
+ *
+ *     OPEN      bound, perhaps published; its owner still runs
+ *     PARKED    its owner sleeps: a fiber whose registers are saved, a thread in the kernel
+ *     CLAIMED   over; the upper 30 bits are the result
+ *
+ *     owner      OPEN -> PARKED   by compare and swap, after it is saved / before it sleeps
+ *     claimer    OPEN or PARKED -> CLAIMED, by compare and swap; it wins once
+ *
+ * Whoever moves second acts. A claimer that finds PARKED resumes the owner. An owner that
+ * finds CLAIMED does not sleep (a thread), or is made runnable by its executor (a fiber, which
+ * has left its stack by then). So exactly one of the two resumes the fiber, once, and never
+ * before its registers are saved.
+ *
+ * After its compare and swap the claimer touches the waiter no more, except that it may wake
+ * a thread by the *address* of the state: the thread may have gone on (a time-out lost the
+ * race) and its frame may be reused, in which case somebody sees a spurious wake, which all
+ * users of the kernel's futex allow for.
+ *
+ * Orders: claiming releases what the claimer wrote before; the owner acquires it when it finds
+ * CLAIMED. Parking releases the owner's saved registers to the claimer that will resume it. */
+#include "wait/wait.h"
+
+#include "plat/thread.h"
+
+#include <sinew/errno.h>
+
+enum {
+    OPEN,
+    PARKED,
+    CLAIMED,
+    STATE_BITS = 2,
+    STATE_MASK = 3,
+    SPINS_MAX = 200, /* about a microsecond: less than going to sleep costs */
+};
+
+static uint32_t claimed_with(int result)
+{
+    return ((uint32_t)result << STATE_BITS) | CLAIMED;
+}
+
+static int result_of(uint32_t state)
+{
+    return (int32_t)state >> STATE_BITS;
+}
+
+void sni_wait_begin(struct sni_waiter *w)
+{
+    struct sni_exec *exec = sni_exec_current();
+    /* relaxed: nobody else knows `w` yet */
+    sni_atomic_store(&w->state, OPEN, relaxed);
+    w->fiber = exec != NULL ? exec->fiber : NULL;
+    w->ops = w->fiber != NULL ? exec->ops : NULL;
+    sni_list_init(&w->link);
+}
+
+static bool is_claimed(uint32_t state)
+{
+    return (state & STATE_MASK) == CLAIMED;
+}
+
+bool sni_wait_published(struct sni_waiter *w)
+{
+    uint32_t found = OPEN;
+    /* release: the saved registers, to the claimer; acquire on failure: pairs with claim */
+    return !sni_atomic_cas(&w->state, &found, PARKED, release, acquire);
+}
+
+static int wait_as_fiber(struct sni_waiter *w)
+{
+    w->ops->suspend(sni_exec_current(), w);
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(&w->state, acquire);
+    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
+    return result_of(state);
+}
+
+/* Take the claim back from everybody: the deadline is one of the claimers. */
+static int give_up(struct sni_waiter *w)
+{
+    uint32_t found = PARKED;
+    /* acquire: pairs with the claim, if that was first */
+    if (sni_atomic_cas(&w->state, &found, claimed_with(-ETIMEDOUT), acquire, acquire))
+        return -ETIMEDOUT;
+    return result_of(found);
+}
+
+static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
+{
+    uint32_t state;
+    for (int i = 0; i < SPINS_MAX; i++) {
+        /* acquire: pairs with the release in sni_wait_claim, here and below */
+        state = sni_atomic_load(&w->state, acquire);
+        if (is_claimed(state))
+            return result_of(state);
+        sni_cpu_pause();
+    }
+    if (sni_wait_published(w))
+        return result_of(sni_atomic_load(&w->state, acquire)); /* claimed: acquired above */
+    for (;;) {
+        int rc = sni_plat_park(&w->state.raw_, PARKED, until.ns);
+        state = sni_atomic_load(&w->state, acquire); /* acquire: as above */
+        if (is_claimed(state))
+            return result_of(state);
+        if (rc == -ETIMEDOUT)
+            return give_up(w);
+    }
+}
+
+int sni_wait_commit(struct sni_waiter *w, sn_deadline until)
+{
+    if (w->fiber == NULL)
+        return wait_as_thread(w, until);
+    sni_assert_debug(until.ns == SN_FOREVER.ns, "a fiber's deadline is kept by its timer");
+    return wait_as_fiber(w);
+}
+
+void sni_wait_yield_thread(void)
+{
+    sni_plat_thread_yield();
+}
+
+bool sni_wait_claim(struct sni_waiter *w, int result)
+{
+    /* Read first: once the claim has won, the waiter may be gone. */
+    const struct sni_exec_ops *ops = w->ops;
+    void *fiber = w->fiber;
+    uint32_t *address = &w->state.raw_;
+    /* relaxed: only a first guess for the exchange below */
+    uint32_t found = sni_atomic_load(&w->state, relaxed);
+    do {
+        if (is_claimed(found))
+            return false;
+        /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
+    } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
+    if (found == PARKED) {
+        if (fiber != NULL)
+            ops->resume(fiber);
+        else
+            sni_plat_unpark(address, 1);
+    }
+    return true;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.h - the one suspension protocol.
+ *
+ * Everything that waits in Sinew waits like this, be it a fiber or a plain thread:
+ *
+ *     struct sni_waiter w;
+ *     sni_wait_begin(&w);                    // binds to this fiber or thread
+ *     lock; push w.link somewhere; unlock;   // publish: from here on w can be claimed
+ *     rc = sni_wait_commit(&w, until);       // sleep until somebody claims it
+ *     // here w is linked nowhere any more: the claimer or we ourselves took it out
+ *
+ * and whoever ends the wait does
+ *
+ *     if (sni_wait_claim(w, result)) ...     // at most one claimer wins
+ *
+ * Claims are raced by wakers, deadlines and cancellations; the state word decides. The loser
+ * does nothing. A waiter lives in its waiter's own frame, so waiting allocates nothing; after
+ * a successful claim the claimer must not touch it: its owner may have gone on.
+ *
+ * See wait.c for the states and why no wake is lost. */
+#ifndef SINEW_WAIT_WAIT_H
+#define SINEW_WAIT_WAIT_H
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "wait/current.h"
+
+#include <sinew/clock.h>
+
+struct sni_waiter {
+    SNI_ATOMIC(uint32_t) state;     /* any thread, see wait.c                                 */
+    const struct sni_exec_ops *ops; /* immutable after begin; NULL: the waiter is a thread     */
+    void *fiber;                    /* immutable after begin                                  */
+    struct sni_list link;           /* the primitive's, under its lock                        */
+};
+
+/* Bind `w` to the running fiber, or to this thread if there is none. */
+void sni_wait_begin(struct sni_waiter *w);
+
+/* Sleep until `w` is claimed or `until` has passed. A thread's deadline is kept by the kernel;
+ * a fiber's must be SN_FOREVER here: whoever keeps time for fibers claims with -ETIMEDOUT.
+ *
+ * Returns  the result given by the claimer; -ETIMEDOUT, in which case the caller unlinks w */
+int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
+
+/* End the wait of `w` with `result` (from -2^29 to 2^29 - 1), and make its owner go on.
+ *
+ * Returns  true if this call won; false if it was claimed before */
+bool sni_wait_claim(struct sni_waiter *w, int result);
+
+/* Give other threads a turn. */
+void sni_wait_yield_thread(void);
+
+/* For executors: the fiber of `w` is saved and may be resumed from now on.
+ *
+ * Returns  true if it was claimed meanwhile: the executor must resume it itself */
+bool sni_wait_published(struct sni_waiter *w);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Records and their handles (R21): what is alive is found, everything else is not. */
+#include "harness.h"
+
+#include "mem/arena.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct sni_arena *arena;
+static struct sni_record_cache cache;
+
+static void begin(void)
+{
+    CHECK_EQ(sni_arena_get(&arena), 0);
+    sni_record_cache_init(&cache, arena);
+}
+
+TEST(a_handle_finds_its_record_while_it_lives_and_not_after)
+{
+    begin();
+    struct sni_record *r;
+    CHECK_EQ(sni_record_get(&cache, 100, &r), 0);
+    uint64_t handle = sni_record_handle(r);
+    CHECK_PTR_EQ(sni_arena_find(handle), r);
+    sni_record_put(&cache, r);
+    CHECK_PTR_EQ(sni_arena_find(handle), NULL);
+    struct sni_record *again;
+    CHECK_EQ(sni_record_get(&cache, 100, &again), 0);
+    CHECK_PTR_EQ(again, r); /* last in, first out */
+    CHECK_PTR_EQ(sni_arena_find(handle), NULL);
+    CHECK_PTR_EQ(sni_arena_find(sni_record_handle(again)), again);
+    sni_record_put(&cache, again);
+    sni_record_cache_finish(&cache);
+}
+
+TEST(no_number_that_is_not_a_handle_is_taken_for_one)
+{
+    begin();
+    struct sni_record *r;
+    CHECK_EQ(sni_record_get(&cache, 100, &r), 0);
+    uint64_t handle = sni_record_handle(r);
+    int local;
+    void *heap = malloc(10);
+    uint64_t wrong[] = {0,
+                        1,
+                        UINT64_MAX,
+                        (uintptr_t)&local,
+                        (uintptr_t)heap,
+                        (uintptr_t)r,
+                        handle + 1,
+                        handle + 8,
+                        handle + SNI_RECORD_STEP,
+                        handle - 1,
+                        handle ^ UINT64_C(1) << 48,
+                        handle ^ UINT64_C(1) << 63,
+                        (uintptr_t)arena,
+                        (uintptr_t)arena + 64,
+                        handle + (UINT64_C(1) << 40)};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        CHECK_PTR_EQ(sni_arena_find(wrong[i]), NULL);
+    for (uint64_t bit = 1; bit != 0; bit <<= 1)
+        CHECK_PTR_EQ(sni_arena_find(handle ^ bit), NULL);
+    free(heap);
+    sni_record_put(&cache, r);
+    sni_record_cache_finish(&cache);
+}
+
+TEST(records_of_all_sizes_do_not_overlap)
+{
+    begin();
+    enum { N = 3000 };
+    static struct sni_record *r[N];
+    for (int i = 0; i < N; i++) {
+        size_t bytes = 32 + (size_t)i * 7 % (SNI_RECORD_BYTES_MAX - 32);
+        CHECK_EQ(sni_record_get(&cache, bytes, &r[i]), 0);
+        char *body = (char *)(r[i] + 1);
+        for (size_t k = sizeof(*r[i]); k < bytes; k++)
+            body[k - sizeof(*r[i])] = (char)i;
+    }
+    for (int i = 0; i < N; i++) {
+        size_t bytes = 32 + (size_t)i * 7 % (SNI_RECORD_BYTES_MAX - 32);
+        char *body = (char *)(r[i] + 1);
+        CHECK_EQ(body[0], (char)i);
+        CHECK_EQ(body[bytes - sizeof(*r[i]) - 1], (char)i);
+        CHECK_PTR_EQ(sni_arena_find(sni_record_handle(r[i])), r[i]);
+        sni_record_put(&cache, r[i]);
+    }
+    sni_record_cache_finish(&cache);
+}
+
+static void count_living(struct sni_record *record, void *arg)
+{
+    if (sni_atomic_load(&record->generation, acquire) % 2 == 1)
+        ++*(int *)arg;
+}
+
+TEST(each_visits_every_living_record)
+{
+    begin();
+    struct sni_record *r[100];
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(sni_record_get(&cache, (size_t)i + 32, &r[i]), 0);
+    int living = 0;
+    sni_arena_each(arena, count_living, &living);
+    CHECK_EQ(living, 100);
+    for (int i = 0; i < 100; i++)
+        sni_record_put(&cache, r[i]);
+    living = 0;
+    sni_arena_each(arena, count_living, &living);
+    CHECK_EQ(living, 0);
+    sni_record_cache_finish(&cache);
+}
+
+/* Records wander from thread to thread, as tasks that are stolen do. */
+static struct sni_record *mailbox[64];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *trade(void *arg)
+{
+    struct sni_record_cache mine;
+    sni_record_cache_init(&mine, arena);
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    for (int i = 0; i < 30000; i++) {
+        struct sni_record *r;
+        CHECK_EQ(sni_record_get(&mine, 128, &r), 0);
+        CHECK_PTR_EQ(sni_arena_find(sni_record_handle(r)), r);
+        seed = seed * 1103515245 + 12345;
+        unsigned slot = seed >> 16 & 63;
+        pthread_mutex_lock(&lock);
+        struct sni_record *other = mailbox[slot];
+        mailbox[slot] = r;
+        pthread_mutex_unlock(&lock);
+        if (other != NULL)
+            sni_record_put(&mine, other);
+    }
+    sni_record_cache_finish(&mine);
+    return NULL;
+}
+
+TEST(records_freed_by_other_threads_are_not_lost_or_given_twice)
+{
+    begin();
+    pthread_t thread[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        CHECK_EQ(pthread_create(&thread[i], NULL, trade, (void *)(i + 1)), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 64; i++)
+        if (mailbox[i] != NULL)
+            sni_record_put(&cache, mailbox[i]);
+    int living = 0;
+    sni_arena_each(arena, count_living, &living);
+    CHECK_EQ(living, 0);
+    sni_record_cache_finish(&cache);
+}

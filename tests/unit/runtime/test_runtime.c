@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime (R2, R3, R24, R42, R150, R151): its options, its life, misuse, several at once. */
+#include "unit/task/with_runtime.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int give_back(void *arg)
+{
+    return (int)(intptr_t)arg;
+}
+
+TEST(sn_run_runs_a_function_and_returns_its_result)
+{
+    CHECK_EQ(sn_run(give_back, (void *)5), 5);
+    CHECK_EQ(sn_run(give_back, (void *)-5), -5);
+}
+
+static int panic_at_once(void *arg)
+{
+    (void)arg;
+    sn_panic("at once");
+}
+
+TEST(sn_run_reports_a_panic_of_its_function)
+{
+    CHECK_EQ(sn_run(panic_at_once, NULL), -ECONNABORTED);
+}
+
+TEST(a_runtime_can_be_used_many_times)
+{
+    for (int level = 1; level <= 2; level++) {
+        sn_runtime *rt;
+        CHECK_EQ(sn_runtime_create(
+                     &rt, &(sn_runtime_options){.single_threaded = level == 1, .workers = 2}),
+                 0);
+        for (int i = 0; i < 100; i++)
+            CHECK_EQ(sn_runtime_block_on(rt, give_back, (void *)(intptr_t)i), i);
+        sn_runtime_destroy(rt);
+    }
+}
+
+TEST(destroying_null_is_fine)
+{
+    sn_runtime_destroy(NULL);
+}
+
+#ifdef SINEW_DEBUG
+static int nest(void *arg)
+{
+    (void)arg;
+    return sn_run(give_back, NULL);
+}
+
+FAIL_TEST(sn_run_inside_a_runtime_is_an_error, "was called inside a runtime")
+{
+    CHECK_EQ(sn_run(nest, NULL), 0);
+}
+#else
+static int nest(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_run(give_back, NULL), -EDEADLK);
+    CHECK_EQ(sn_runtime_block_on(arg, give_back, NULL), -EDEADLK);
+    CHECK_EQ(sn_runtime_shutdown(arg, SN_NOWAIT), -EDEADLK);
+    return 0;
+}
+
+TEST(sn_run_inside_a_runtime_is_an_error)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, nest, rt), 0);
+    sn_runtime_destroy(rt);
+}
+#endif
+
+TEST(block_on_after_the_shutdown_is_refused)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, NULL), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, give_back, NULL), -EPERM);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    sn_runtime_destroy(rt);
+}
+
+/* ---- options and environment (R150) ------------------------------------------------------ */
+
+TEST(options_out_of_range_are_refused)
+{
+    sn_runtime *rt = NULL;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 100000}), -EINVAL);
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.stack_bytes = 1}), -EINVAL);
+    CHECK(rt == NULL);
+}
+
+static void check_bad_environment(const char *name, const char *value)
+{
+    sn_runtime *rt = NULL;
+    CHECK_EQ(setenv(name, value, 1), 0);
+    CHECK_EQ(sn_runtime_create(&rt, NULL), -EINVAL);
+    CHECK(rt == NULL);
+    CHECK_EQ(unsetenv(name), 0);
+}
+
+TEST(a_bad_environment_variable_is_an_error)
+{
+    static const char *const bad[] = {"", "0", "-1", "two", "3x", " 4 ", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        check_bad_environment("SINEW_WORKERS", bad[i]);
+        check_bad_environment("SINEW_STACK_BYTES", bad[i]);
+    }
+}
+
+FAIL_TEST(the_error_names_the_variable_and_the_value,
+          "sinew: SINEW_WORKERS is \"many\", but must be a number from 1 to 1024\n")
+{
+    sn_runtime *rt = NULL;
+    setenv("SINEW_WORKERS", "many", 1);
+    exit(sn_runtime_create(&rt, NULL) == -EINVAL ? 1 : 0);
+}
+
+static int count_threads(void *arg)
+{
+    (void)arg;
+    struct command c = run_command("ls /proc/%d/task | wc -l", (int)getpid());
+    int threads = atoi(c.output);
+    command_finish(&c);
+    return threads;
+}
+
+TEST(the_environment_sets_the_number_of_workers_and_the_program_overrides_it)
+{
+    int one = run_with(&(sn_runtime_options){.workers = 1}, count_threads, NULL);
+    int before = one - 1; /* a sanitizer may have a thread of its own by now */
+    CHECK_EQ(setenv("SINEW_WORKERS", "3", 1), 0);
+    CHECK_EQ(sn_run(count_threads, NULL), before + 3);
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 5}, count_threads, NULL), before + 5);
+    CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, count_threads, NULL), before);
+}
+
+/* ---- several runtimes, threads outside (R5, R151) ---------------------------------------- */
+
+static void *run_one(void *arg)
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(run_with(arg, give_back, (void *)3), 3);
+    return NULL;
+}
+
+TEST(several_runtimes_live_in_one_process_at_once, .limit_s = 60)
+{
+    static sn_runtime_options options[4] = {{.workers = 2},
+                                            {.single_threaded = true},
+                                            {.workers = 3, .no_steal = true},
+                                            {.workers = 1}};
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(pthread_create(&thread[i], NULL, run_one, &options[i]), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(pthread_join(thread[i], NULL), 0);
+}
+
+static atomic_uintptr_t posted;
+
+static int slow(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++)
+        sn_yield();
+    return 77;
+}
+
+static int post_a_handle(void *arg)
+{
+    (void)arg;
+    atomic_store(&posted, (uintptr_t)sn_spawn(slow, NULL));
+    while (atomic_load(&posted) != 0)
+        sn_yield();
+    return 0;
+}
+
+static void *join_outside(void *arg)
+{
+    uintptr_t handle;
+    while ((handle = atomic_load(&posted)) == 0)
+        ;
+    *(int *)arg = sn_join((sn_task *)handle, NULL);
+    atomic_store(&posted, 0);
+    return NULL;
+}
+
+TEST(a_plain_thread_joins_a_task_by_blocking)
+{
+    int result = 0;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, join_outside, &result), 0);
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2}, post_a_handle, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(result, 77);
+}
+
+/* ---- what is left over (R21, R151) -------------------------------------------------------- */
+
+static atomic_bool release;
+
+static int hold_on(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&release))
+        sn_yield();
+    return 0;
+}
+
+static sn_task *forgotten;
+
+static int forget_handles(void *arg)
+{
+    (void)arg;
+    forgotten = sn_spawn(give_back, NULL, .name = "orphan");
+    sn_yield();
+    return 0;
+}
+
+FAIL_TEST(a_handle_that_nobody_used_is_named_at_shutdown,
+          "\"orphan\", spawned at tests/unit/runtime/test_runtime.c:")
+{
+    CHECK_EQ(sn_run(forget_handles, NULL), 0);
+    exit(1);
+}
+
+static int leave_one_running(void *arg)
+{
+    (void)arg;
+    return sn_detach(sn_spawn(hold_on, NULL, .name = "stubborn"));
+}
+
+FAIL_TEST(a_task_that_outlives_the_deadline_is_named, "\"stubborn\", spawned at")
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, leave_one_running, NULL), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    sn_runtime_destroy(rt);
+    exit(1);
+}
+
+static volatile bool enough;
+
+static int recurse(void *arg)
+{
+    volatile char frame[512];
+    frame[0] = (char)(intptr_t)arg;
+    if (enough)
+        return 0;
+    return recurse((void *)((intptr_t)arg + 1)) + frame[0];
+}
+
+static int spawn_recursion(void *arg)
+{
+    (void)arg;
+    return sn_join(sn_spawn(recurse, NULL, .name = "deep", .stack_bytes = 16 << 10), NULL);
+}
+
+/* R26: an overflow is reported with the task, its spawn and the size to try. */
+FAIL_TEST(a_stack_overflow_names_the_task_and_a_better_size,
+          "\"deep\", spawned at tests/unit/runtime/test_runtime.c:")
+{
+    CHECK_EQ(sn_run(spawn_recursion, NULL), 0);
+}

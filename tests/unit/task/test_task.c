@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Tasks (R20-R28): spawn, join, detach, misuse of handles, panics, both forms, both levels. */
+#include "unit/task/with_runtime.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+static int give_back(void *arg)
+{
+    return (int)(intptr_t)arg;
+}
+
+static int yield_and_give_back(void *arg)
+{
+    for (int i = 0; i < 10; i++)
+        sn_yield();
+    return (int)(intptr_t)arg;
+}
+
+TASK_TEST(join_returns_what_the_task_returned)
+{
+    (void)arg;
+    sn_task *t = sn_spawn(give_back, (void *)42);
+    CHECK(t != NULL);
+    sn_exit how;
+    CHECK_EQ(sn_join(t, &how), 42);
+    CHECK_EQ(how.kind, SN_EXIT_RETURNED);
+    CHECK_EQ(sn_join(sn_spawn(yield_and_give_back, (void *)-7), NULL), -7);
+    return 0;
+}
+
+TASK_TEST(a_thousand_tasks_give_a_thousand_results)
+{
+    (void)arg;
+    enum { N = 1000 };
+    static sn_task *t[N];
+    for (int i = 0; i < N; i++)
+        t[i] = sn_spawn(yield_and_give_back, (void *)(intptr_t)i);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(sn_join(t[i], NULL), i);
+    return 0;
+}
+
+static atomic_int done_count;
+
+static int count_one(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&done_count, 1);
+    return 0;
+}
+
+static int spawn_detached_children(void *arg)
+{
+    int depth = (int)(intptr_t)arg;
+    int error = 1;
+    for (int i = 0; i < 3 && depth > 0; i++) {
+        CHECK(sn_spawn(spawn_detached_children, (void *)(intptr_t)(depth - 1), .detached = true,
+                       .error = &error) == NULL);
+        CHECK_EQ(error, 0);
+    }
+    return count_one(NULL);
+}
+
+/* R23: the runtime waits for detached tasks, also for those they spawn. */
+TASK_TEST(detached_tasks_run_to_their_end_although_nobody_joins_them)
+{
+    (void)arg;
+    CHECK_EQ(sn_detach(sn_spawn(spawn_detached_children, (void *)5)), 0);
+    return 0;
+}
+
+TEST(the_runtime_waits_for_detached_tasks_at_shutdown)
+{
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 4},
+                      detached_tasks_run_to_their_end_although_nobody_joins_them_body, NULL),
+             0);
+    CHECK_EQ(done_count, 1 + 3 + 9 + 27 + 81 + 243);
+}
+
+/* ---- handles (R21) ---------------------------------------------------------------------- */
+
+static atomic_uintptr_t self_handle;
+
+static int join_oneself(void *arg)
+{
+    (void)arg;
+    uintptr_t handle;
+    while ((handle = atomic_load(&self_handle)) == 0)
+        sn_yield();
+    return sn_join((sn_task *)handle, NULL);
+}
+
+TASK_TEST(a_handle_works_once_and_then_is_an_error)
+{
+    (void)arg;
+    CHECK_EQ(sn_join(NULL, NULL), -EINVAL);
+    CHECK_EQ(sn_detach(NULL), -EINVAL);
+    CHECK_EQ(sn_cancel(NULL, NULL), -EINVAL);
+
+    sn_task *t = sn_spawn(give_back, (void *)1);
+    CHECK_EQ(sn_join(t, NULL), 1);
+    CHECK_EQ(sn_join(t, NULL), -ESRCH);
+    CHECK_EQ(sn_detach(t), -ESRCH);
+
+    t = sn_spawn(yield_and_give_back, (void *)1);
+    CHECK_EQ(sn_detach(t), 0);
+    CHECK_EQ(sn_join(t, NULL), -ESRCH);
+    CHECK_EQ(sn_cancel(t, NULL), -ESRCH);
+
+    int local;
+    CHECK_EQ(sn_join((sn_task *)(void *)&local, NULL), -ESRCH);
+    CHECK_EQ(sn_join((sn_task *)(uintptr_t)0x1234, NULL), -ESRCH);
+    CHECK_EQ(sn_join((sn_task *)(uintptr_t)UINT64_MAX, NULL), -ESRCH);
+    return 0;
+}
+
+TASK_TEST(a_stale_handle_does_not_reach_the_task_that_has_its_place)
+{
+    (void)arg;
+    sn_task *stale = sn_spawn(give_back, (void *)1);
+    CHECK_EQ(sn_join(stale, NULL), 1);
+    for (int i = 0; i < 1000; i++) {
+        sn_task *t = sn_spawn(give_back, (void *)2);
+        CHECK_EQ(sn_join(stale, NULL), -ESRCH);
+        CHECK_EQ(sn_join(t, NULL), 2);
+    }
+    return 0;
+}
+
+TASK_TEST(a_task_that_joins_itself_gets_an_error_and_keeps_its_handle)
+{
+    (void)arg;
+    sn_task *t = sn_spawn(join_oneself, NULL);
+    atomic_store(&self_handle, (uintptr_t)t);
+    CHECK_EQ(sn_join(t, NULL), -EDEADLK);
+    return 0;
+}
+
+TEST(spawning_outside_a_runtime_is_a_clear_error)
+{
+    int error = 0;
+    CHECK(sn_spawn(give_back, NULL, .error = &error) == NULL);
+    CHECK_EQ(error, -EPERM);
+    CHECK_EQ(sn_task_id(), 0);
+    CHECK(sn_task_name() == NULL);
+    CHECK(sn_task_spawned_at() == NULL);
+    CHECK(!sn_cancelled());
+    sn_yield(); /* another thread's turn */
+}
+
+TASK_TEST(bad_options_are_refused_with_a_reason)
+{
+    (void)arg;
+    int error = 0;
+    CHECK(sn_spawn(NULL, NULL, .error = &error) == NULL);
+    CHECK_EQ(error, -EINVAL);
+    CHECK(sn_spawn(give_back, NULL, .stack_bytes = 100, .error = &error) == NULL);
+    CHECK_EQ(error, -EINVAL);
+    CHECK(sn_spawn(give_back, NULL, .stack_bytes = (size_t)2 << 30, .error = &error) == NULL);
+    CHECK_EQ(error, -EINVAL);
+    CHECK(sn_spawn(give_back, &error, .copy_bytes = SN_COPY_BYTES_MAX + 1, .error = &error) ==
+          NULL);
+    CHECK_EQ(error, -EINVAL);
+    CHECK_EQ(sn_join(NULL, NULL), -EINVAL); /* a forgotten check surfaces */
+    return 0;
+}
+
+/* ---- arguments, names, numbers (R25) ---------------------------------------------------- */
+
+struct point {
+    int x, y;
+};
+
+static int sum_point(void *arg)
+{
+    struct point *p = arg;
+    sn_yield();
+    return p->x + p->y;
+}
+
+TASK_TEST(an_argument_can_be_copied_into_the_task)
+{
+    (void)arg;
+    sn_task *t[10];
+    for (int i = 0; i < 10; i++) {
+        struct point p = {i, 100};
+        t[i] = sn_spawn(sum_point, &p, .copy_bytes = sizeof(p));
+        p = (struct point){-1, -1};
+    }
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(sn_join(t[i], NULL), i + 100);
+    return 0;
+}
+
+static int check_identity(void *arg)
+{
+    (void)arg;
+    CHECK_STR_EQ(sn_task_name(), "identity");
+    CHECK_STR_HAS(sn_task_spawned_at(), "test_task.c:");
+    CHECK_NE(sn_task_id(), 0);
+    sn_yield();
+    CHECK_STR_EQ(sn_task_name(), "identity");
+    return 0;
+}
+
+TASK_TEST(a_task_knows_its_name_its_number_and_where_it_was_spawned)
+{
+    (void)arg;
+    CHECK_STR_EQ(sn_task_name(), "main");
+    uint64_t mine = sn_task_id();
+    CHECK_EQ(sn_join(sn_spawn(check_identity, NULL, .name = "identity"), NULL), 0);
+    CHECK_EQ(sn_task_id(), mine);
+    return 0;
+}
+
+/* ---- cancelling (the flag; scopes come later) -------------------------------------------- */
+
+static int run_until_cancelled(void *arg)
+{
+    (void)arg;
+    while (!sn_cancelled())
+        sn_yield();
+    return -ECANCELED;
+}
+
+TASK_TEST(a_cancelled_task_learns_of_it_and_is_joined)
+{
+    (void)arg;
+    CHECK_EQ(sn_cancel(sn_spawn(run_until_cancelled, NULL), NULL), -ECANCELED);
+    sn_task *t = sn_spawn(give_back, (void *)3);
+    for (int i = 0; i < 100; i++)
+        sn_yield();
+    CHECK_EQ(sn_cancel(t, NULL), 3); /* R19: cancelling what has finished is a join */
+    return 0;
+}
+
+/* ---- panics (R26) ------------------------------------------------------------------------ */
+
+static volatile bool calm;
+
+static int panic_deep_down(void *arg)
+{
+    volatile char frame[256];
+    memset((char *)frame, 1, sizeof(frame));
+    int depth = (int)(intptr_t)arg;
+    if (depth == 0)
+        sn_panic("the %s is empty, at depth %d", "tank", frame[3]);
+    if (calm)
+        return 0;
+    return panic_deep_down((void *)(intptr_t)(depth - 1)) + frame[0];
+}
+
+TASK_TEST(a_panic_ends_its_task_and_nobody_else)
+{
+    (void)arg;
+    sn_exit how;
+    for (int i = 0; i < 50; i++) {
+        sn_task *bad = sn_spawn(panic_deep_down, (void *)20);
+        sn_task *good = sn_spawn(yield_and_give_back, (void *)8);
+        CHECK_EQ(sn_join(bad, &how), -ECONNABORTED);
+        CHECK_EQ(how.kind, SN_EXIT_PANICKED);
+        CHECK_STR_EQ(how.message, "the tank is empty, at depth 1");
+        CHECK_EQ(sn_join(good, NULL), 8);
+    }
+    return 0;
+}
+
+FAIL_TEST(a_panic_outside_a_task_ends_the_process, "sinew: nobody catches 7 (sn_panic:0)")
+{
+    sn_panic("nobody catches %d", 7);
+}
+
+/* ---- coroutine tasks (R20) ---------------------------------------------------------------- */
+
+typedef struct ticker {
+    sn_coro coro;
+    int n;
+    int step;
+} ticker;
+
+SN_CORO(ticker, self)
+{
+    SN_BEGIN(self);
+    for (; self->n > 0; self->n--) {
+        self->step += 2;
+        SN_YIELD();
+    }
+    SN_RETURN(self->step);
+    SN_END();
+}
+
+TASK_TEST(coroutine_tasks_are_spawned_and_joined_like_fibers)
+{
+    (void)arg;
+    enum { N = 500 };
+    static sn_task *t[N];
+    for (int i = 0; i < N; i++) {
+        ticker frame = {.n = i % 17};
+        t[i] = sn_spawn_coro(ticker, &frame, .name = "ticker");
+    }
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(sn_join(t[i], NULL), i % 17 * 2);
+    return 0;
+}
+
+static sn_signal bell;
+
+typedef struct listener {
+    sn_coro coro;
+    int heard;
+} listener;
+
+SN_CORO(listener, self)
+{
+    int n;
+    SN_BEGIN(self);
+    while (self->heard < 100) {
+        SN_AWAIT_INTO(n, sn_signal_recv_op(&bell));
+        self->heard += n;
+    }
+    SN_RETURN(self->heard);
+    SN_END();
+}
+
+/* R27: a wake is never lost, whoever wakes and whenever. */
+TASK_TEST(a_coroutine_task_is_woken_from_other_tasks)
+{
+    (void)arg;
+    listener frame = {.heard = 0};
+    sn_task *t = sn_spawn_coro(listener, &frame);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(sn_signal_send(&bell, 1), 0);
+        if (i % 7 == 0)
+            sn_yield();
+    }
+    CHECK_EQ(sn_join(t, NULL), 100);
+    return 0;
+}
+
+typedef struct unlucky {
+    sn_coro coro;
+} unlucky;
+
+SN_CORO(unlucky, self)
+{
+    SN_BEGIN(self);
+    SN_YIELD();
+    sn_panic("coroutine %d", 13);
+    SN_END();
+}
+
+TASK_TEST(a_coroutine_task_may_panic_too)
+{
+    (void)arg;
+    sn_exit how;
+    for (int i = 0; i < 20; i++) {
+        unlucky frame;
+        CHECK_EQ(sn_join(sn_spawn_coro(unlucky, &frame), &how), -ECONNABORTED);
+        CHECK_STR_EQ(how.message, "coroutine 13");
+    }
+    return 0;
+}
+
+/* ---- nesting ----------------------------------------------------------------------------- */
+
+static int fib(void *arg)
+{
+    int n = (int)(intptr_t)arg;
+    if (n < 2)
+        return n;
+    sn_task *left = sn_spawn(fib, (void *)(intptr_t)(n - 1));
+    int right = fib((void *)(intptr_t)(n - 2));
+    return sn_join(left, NULL) + right;
+}
+
+TASK_TEST(tasks_spawn_and_join_tasks_to_any_depth)
+{
+    (void)arg;
+    CHECK_EQ(fib((void *)15), 610);
+    return 0;
+}
