@@ -28,6 +28,8 @@ typedef struct sn_runtime_options {
     bool single_threaded; /* Level 1: no threads; tasks run on the thread in block_on        */
     bool no_steal;        /* a task stays on the worker that made it runnable                */
     bool pin;             /* each worker stays on one processor                              */
+    bool lifo;            /* fork-join: a worker runs its newest task first, others steal its
+                              oldest; default: first come, first served                      */
     size_t stack_bytes;   /* of a fiber that asks for nothing; default 64 KiB                */
     const char *name;     /* of its threads; default "sinew"                                 */
 } sn_runtime_options;

@@ -92,6 +92,7 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
         .single_threaded = opts->single_threaded,
         .no_steal = opts->no_steal,
         .pin = opts->pin,
+        .lifo = opts->lifo,
         .stack_bytes = (size_t)stack_bytes,
         .name = opts->name != NULL ? opts->name : "sinew",
         .seed = sni_plat_random_seed(),

@@ -28,6 +28,28 @@ static void wake_one(struct sni_sched *sched, struct sni_worker *by)
     sni_parker_unpark(&sched->workers[index].parker);
 }
 
+/* ---- the worker's own queue, in either discipline --------------------------------------- */
+
+static void local_push(struct sni_worker *w, struct sni_runlink *link)
+{
+    struct sni_inject *inject = &w->sched->inject;
+    if (w->sched->config.lifo) {
+        if (sni_likely(sni_deque_push(&w->deque, link)))
+            return;
+        (void)sni_deque_overflow(&w->deque, link, inject, SNI_PRIO_NORMAL);
+    } else {
+        if (sni_likely(sni_runq_push(&w->runq, link)))
+            return;
+        (void)sni_runq_overflow(&w->runq, link, inject, SNI_PRIO_NORMAL);
+    }
+    sni_probe_count(&w->probe, SNI_PROBE_overflows);
+}
+
+static uint32_t local_len(const struct sni_worker *w)
+{
+    return w->sched->config.lifo ? sni_deque_len(&w->deque) : sni_runq_len(&w->runq);
+}
+
 /* ---- queueing -------------------------------------------------------------------------- */
 
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
@@ -36,23 +58,29 @@ void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
         sni_inject_push(&w->inbox, &task->link, SNI_PRIO_NORMAL);
         return;
     }
-    if (sni_unlikely(!sni_runq_push(&w->runq, &task->link))) {
-        sni_probe_count(&w->probe, SNI_PROBE_overflows);
-        (void)sni_runq_overflow(&w->runq, &task->link, &w->sched->inject, SNI_PRIO_NORMAL);
-    }
+    local_push(w, &task->link);
     if (!w->sched->config.no_steal && w->sched->workers_n > 1)
         wake_one(w->sched, w);
 }
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 {
-    if (task->local) {
+    if (task->local || w->sched->config.lifo) {
         sni_worker_push_back(w, task);
         return;
     }
     struct sni_runlink *displaced = sni_runq_slot_swap(&w->runq, &task->link);
     if (displaced != NULL)
         sni_worker_push_back(w, sni_task_of(displaced));
+}
+
+/* A task that gives way: behind all others, in a LIFO scheduler too. */
+void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
+{
+    if (w->sched->config.lifo && !task->local)
+        sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
+    else
+        sni_worker_push_back(w, task);
 }
 
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
@@ -86,12 +114,23 @@ static struct sni_task *take_injected(struct sni_worker *w)
     struct sni_runlink *first = chain;
     for (struct sni_runlink *link = first->next; link != NULL;) {
         struct sni_runlink *next = link->next;
-        if (!sni_runq_push(&w->runq, link))
-            (void)sni_runq_overflow(&w->runq, link, inject, SNI_PRIO_NORMAL);
+        local_push(w, link);
         link = next;
     }
     sni_runq_slot_reset(&w->runq);
     return sni_task_of(first);
+}
+
+/* The newest of a LIFO scheduler; else the slot, then the oldest in the ring. */
+static struct sni_runlink *local_pop(struct sni_worker *w)
+{
+    if (w->sched->config.lifo)
+        return sni_deque_pop(&w->deque);
+    struct sni_runlink *link = sni_runq_slot_take(&w->runq);
+    if (link == NULL)
+        return sni_runq_pop(&w->runq);
+    sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
+    return link;
 }
 
 struct sni_task *sni_worker_pick(struct sni_worker *w)
@@ -104,12 +143,7 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
         if (task != NULL)
             return task;
     }
-    struct sni_runlink *link = sni_runq_slot_take(&w->runq);
-    if (link != NULL) {
-        sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
-        return sni_task_of(link);
-    }
-    link = sni_runq_pop(&w->runq);
+    struct sni_runlink *link = local_pop(w);
     if (link == NULL)
         link = sni_inject_pop(&w->inbox);
     return link != NULL ? sni_task_of(link) : take_injected(w);
@@ -117,15 +151,27 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
 
 /* ---- searching ------------------------------------------------------------------------- */
 
+/* Links taken from the victim; the first is given, the others are in our own queue. */
+static size_t steal_links(struct sni_worker *w, struct sni_worker *victim, bool last,
+                          struct sni_runlink **first)
+{
+    if (w->sched->config.lifo) {
+        *first = sni_deque_steal(&victim->deque, NULL);
+        return *first != NULL;
+    }
+    size_t got = sni_runq_steal(&victim->runq, &w->runq, first);
+    if (got == 0 && last) {
+        *first = sni_runq_slot_steal(&victim->runq);
+        got = *first != NULL;
+    }
+    return got;
+}
+
 static struct sni_task *steal_from(struct sni_worker *w, struct sni_worker *victim, bool last)
 {
     struct sni_runlink *first = NULL;
     sni_probe_count(&w->probe, SNI_PROBE_steals_tried);
-    size_t got = sni_runq_steal(&victim->runq, &w->runq, &first);
-    if (got == 0 && last) {
-        first = sni_runq_slot_steal(&victim->runq);
-        got = first != NULL;
-    }
+    size_t got = steal_links(w, victim, last, &first);
     if (got > 0) {
         sni_probe_count(&w->probe, SNI_PROBE_steals_won);
         sni_probe_add(&w->probe, SNI_PROBE_tasks_stolen, got);
@@ -161,7 +207,37 @@ bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
     if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&w->inbox) > 0)
         return true;
     for (unsigned i = 0; i < sched->workers_n && !sched->config.no_steal; i++)
-        if (sni_runq_len(&sched->workers[i].runq) > 0)
+        if (local_len(&sched->workers[i]) > 0)
             return true;
+    return false;
+}
+
+/* ---- running a task where it is waited for ----------------------------------------------- */
+
+enum {
+    INLINE_ROOM = 16 << 10, /* stack that must be left for a task that asked for no size */
+};
+
+static bool has_room(const struct sni_task *fiber, const struct sni_task *task)
+{
+    char here;
+    size_t left = (size_t)(&here - fiber->stack->lo);
+    size_t wanted = (size_t)task->stack_bytes * SNI_STACK_UNIT;
+    return left >= (wanted > INLINE_ROOM ? wanted : INLINE_ROOM);
+}
+
+bool sni_worker_take_unstarted(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    if (w == NULL || !w->sched->config.lifo || &w->sched->home != sni_task_home(task))
+        return false;
+    struct sni_task *fiber = w->exec.exec.fiber;
+    if (fiber == NULL || task->kind != SNI_TASK_FIBER || task->local || !has_room(fiber, task))
+        return false;
+    struct sni_runlink *link = sni_deque_pop(&w->deque);
+    if (link == &task->link && task->stack == NULL)
+        return true;
+    if (link != NULL)
+        local_push(w, link);
     return false;
 }

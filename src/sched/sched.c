@@ -9,6 +9,7 @@
  * alive. Otherwise the difference is a moment's number. */
 #include "sched/sched.h"
 
+#include "plat/cpu.h"
 #include "plat/fault.h"
 #include "plat/random.h"
 
@@ -166,6 +167,7 @@ static const struct sni_home_ops home_ops = {
     .ended = task_ended,
     .leave = sni_worker_leave,
     .yield = sni_worker_yield,
+    .take_unstarted = sni_worker_take_unstarted,
 };
 
 /* ---- beginning and end ------------------------------------------------------------------ */
@@ -175,7 +177,7 @@ static void worker_thread(void *arg)
     struct sni_worker *w = arg;
     struct sni_fault_thread fault = {0};
     if (w->sched->config.pin)
-        (void)sni_plat_thread_pin((int)w->index);
+        (void)sni_plat_thread_pin(sni_plat_cpu_nth((int)w->index));
     (void)sni_plat_fault_thread_init(&fault);
     sni_worker_run(w, NULL);
     sni_plat_fault_thread_finish(&fault);
@@ -191,6 +193,7 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     sni_stack_cache_init(&w->stacks, &sched->stacks);
     sni_rand_init(&w->rand, sched->config.seed + index);
     sni_runq_init(&w->runq, w->cells, SNI_RUNQ_CAPACITY);
+    sni_deque_init(&w->deque, w->cells, SNI_RUNQ_CAPACITY); /* one of the two is used */
     sni_inject_init(&w->inbox);
     sni_parker_init(&w->parker);
 }

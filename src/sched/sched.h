@@ -20,6 +20,7 @@
 #include "mem/arena.h"
 #include "plat/thread.h"
 #include "probe/probe.h"
+#include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
 #include "sched/runq.h"
@@ -58,7 +59,8 @@ struct sni_worker {
     uint64_t id_end;              /* up to here                                            */
     SNI_ATOMIC(uint64_t) spawned; /* anybody reads                                         */
     SNI_ATOMIC(uint64_t) ended;   /* anybody reads, see sni_sched_alive                    */
-    struct sni_runq runq;         /* thieves steal                                         */
+    struct sni_runq runq;         /* thieves steal; unused in a LIFO scheduler, which has: */
+    struct sni_deque deque;       /* thieves steal                                         */
     struct sni_inject inbox;      /* tasks that only this worker may run; anybody pushes   */
     struct sni_parker parker;     /* anybody unparks                                       */
     struct sni_probe probe;
@@ -71,6 +73,7 @@ struct sni_sched_config {
     bool single_threaded;
     bool no_steal;
     bool pin;
+    bool lifo; /* fork-join: newest first, oldest stolen */
     size_t stack_bytes;
     const char *name;
     uint64_t seed;
@@ -133,12 +136,14 @@ void sni_worker_run(struct sni_worker *w, const struct sni_task *until);
 void sni_worker_ready(struct sni_task *task);
 void sni_worker_leave(struct sni_task *task);
 void sni_worker_yield(struct sni_task *task);
+bool sni_worker_take_unstarted(struct sni_task *task);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick(struct sni_worker *w);
 struct sni_task *sni_worker_search(struct sni_worker *w);
 void sni_worker_push(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task);
+void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task);
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task);
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w);
 

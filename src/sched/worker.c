@@ -56,7 +56,7 @@ static struct sni_worker *arrive(void *pass)
         break;
     }
     case SNI_AFTER_QUEUE:
-        sni_worker_push_back(w, what);
+        sni_worker_push_yielded(w, what);
         break;
     case SNI_AFTER_REAP:
         reap(w, what);
@@ -140,13 +140,14 @@ void sni_worker_yield(struct sni_task *task)
 {
     struct sni_worker *w = sni_worker_current();
     if (task->kind == SNI_TASK_CORO)
-        return; /* a coroutine gives way by SN_YIELD */
+        return;                                  /* a coroutine gives way by SN_YIELD */
+    struct sni_task *fiber = w->exec.exec.fiber; /* which may act as `task` */
     struct sni_task *next = sni_worker_pick(w);
     if (next == NULL && !must_return(w))
         return;
     struct sni_context *to = way_to(w, next);
-    do_after(w, SNI_AFTER_QUEUE, task);
-    (void)arrive(sni_context_switch(&task->context, to, w));
+    do_after(w, SNI_AFTER_QUEUE, fiber);
+    (void)arrive(sni_context_switch(&fiber->context, to, w));
 }
 
 /* ---- the life of a fiber ---------------------------------------------------------------- */
@@ -180,7 +181,9 @@ static void fiber_main(void *pass)
     struct sni_worker *w = arrive(pass);
     for (;;) {
         struct sni_task *task = w->exec.exec.fiber;
-        int result = task->fn(task->arg);
+        sn_task_fn *fn = task->fn;
+        task->acting = NULL;
+        int result = fn(task->arg);
         w = sni_worker_current(); /* perhaps another than before */
         sni_task_complete(task, result);
         end_or_begin_another(w, task);
@@ -332,6 +335,9 @@ void sni_worker_leave(struct sni_task *task)
     struct sni_worker *w = sni_worker_current();
     if (task->kind == SNI_TASK_CORO)
         leave_loop(w, task);
+    struct sni_task *fiber = w->exec.exec.fiber;
+    if (fiber != task)
+        longjmp(fiber->acting->out, 1); /* back into the join that ran it */
     leave_fiber(w, task, sni_worker_pick(w));
 }
 

@@ -21,7 +21,10 @@ struct sni_task *sni_task_current(void)
     struct sni_task_exec *exec = task_exec();
     if (exec == NULL)
         return NULL;
-    return exec->exec.fiber != NULL ? exec->exec.fiber : exec->polling;
+    struct sni_task *fiber = exec->exec.fiber;
+    if (fiber == NULL)
+        return exec->polling;
+    return fiber->acting != NULL ? fiber->acting->task : fiber;
 }
 
 /* ---- spawning -------------------------------------------------------------------------- */

@@ -175,6 +175,18 @@ static int use_up(sn_task *handle, uint64_t also, struct sni_task **out)
     return 0;
 }
 
+/* Run a task that has not begun on the stack of the fiber that would wait for it. */
+static void run_inline(struct sni_task *task)
+{
+    struct sni_task *fiber = sni_exec_current()->fiber;
+    struct sni_inline frame = {.task = task, .outer = fiber->acting};
+    fiber->acting = &frame;
+    if (_setjmp(frame.out) == 0) /* else: it panicked, and has completed */
+        sni_task_complete(task, task->fn(task->arg));
+    fiber->acting = frame.outer;
+    sni_task_unref(task);
+}
+
 /* Wait until the task, whose handle we used up, has completed. */
 static void wait_for_end(struct sni_task *task)
 {
@@ -182,6 +194,10 @@ static void wait_for_end(struct sni_task *task)
     uint64_t state = sni_atomic_load(&task->state, acquire);
     if (state & COMPLETE)
         return;
+    if (sni_task_home(task)->ops->take_unstarted(task)) {
+        run_inline(task);
+        return;
+    }
     struct sni_waiter w;
     sni_wait_begin(&w);
     task->joiner = &w;

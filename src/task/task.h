@@ -34,6 +34,7 @@
 #include "mem/arena.h"
 #include "wait/wait.h"
 
+#include <setjmp.h>
 #include <sinew/task.h>
 
 enum sni_task_kind {
@@ -48,8 +49,9 @@ struct sni_task {
     struct sni_context context; /* fiber: its executor, while it does not run               */
     struct sni_stack *stack;    /* fiber: its executor; NULL before it begins               */
     union {
-        sn_task_fn *fn;    /* fiber; immutable                                         */
-        sn_future *future; /* coroutine; immutable, points into this record            */
+        sn_task_fn *fn;            /* fiber, until it begins                                  */
+        struct sni_inline *acting; /* fiber, after it has begun: whom it runs inline        */
+        sn_future *future;         /* coroutine; immutable, points into this record            */
     };
     void *arg; /* immutable                                                */
     SNI_ATOMIC(struct sni_home *) home_; /* where it runs, see sni_task_home               */
@@ -68,6 +70,15 @@ struct sni_task {
 
 enum {
     SNI_STACK_UNIT = 1024,
+};
+
+/* A fiber that would wait for a task that has not begun may run it itself, on its own stack:
+ * the two wait for each other anyway. Then the fiber *acts as* that task. Lies on the fiber's
+ * stack; a panic of the task comes back to `out`. */
+struct sni_inline {
+    struct sni_task *task;
+    struct sni_inline *outer; /* whom it acted as before, or NULL */
+    jmp_buf out;
 };
 
 /* What a task knows of the runtime it belongs to: also the door for another scheduler. */
@@ -96,6 +107,10 @@ struct sni_home_ops {
 
     /* Give other tasks a turn. */
     void (*yield)(struct sni_task *task);
+
+    /* Somebody is about to wait for `task`, which it alone may join: take it out of the queue
+     * if it has not begun, is at hand, and may be run on the present stack. */
+    bool (*take_unstarted)(struct sni_task *task);
 };
 
 /* Where `task` runs: the same all its life. An atomic, because a report walks over all records

@@ -25,8 +25,8 @@ struct parked {
 void *sni_context_jump(struct sni_context *from, struct sni_context *to, void *pass)
 {
     struct parked here;
-    struct parked *there = to->sp;
     from->sp = &here;
+    struct parked *there = to->sp; /* perhaps the same */
     there->pass = pass;
     int rc = swapcontext(&here.at, &there->at);
     sni_assert(rc == 0, "the C library cannot switch contexts");

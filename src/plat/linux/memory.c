@@ -10,7 +10,7 @@
  * Whether it works is found by effect: under qemu-user the call returns 0 and does nothing. The
  * kernel itself is asked to read from a guarded page, write(2) into a pipe, which answers
  * EFAULT and harms nobody; touching the page would need a signal handler, which belongs to the
- * application. What cannot be tried, for want of descriptors, counts as not working.
+ * application. What cannot be tried, for want of descriptors, is not used until it can.
  *
  * The facts found are kept for the process. Two threads may look at the same time and will find
  * the same. */
@@ -39,7 +39,7 @@ enum {
     MAPPINGS_SPARED = 8192, /* left for libraries, threads and malloc       */
 };
 
-static SNI_ATOMIC(int) guard_kind_found; /* 0: nobody has looked            */
+static SNI_ATOMIC(int) guard_kind_found; /* SNI_GUARD_AUTO: nobody has looked */
 static SNI_ATOMIC(bool) batch_refused;
 
 size_t sni_plat_page_bytes(void)
@@ -103,27 +103,30 @@ void sni_plat_discard(void *base, size_t bytes)
 
 /* ---- guards ------------------------------------------------------------------------ */
 
-/* Does the kernel refuse to read this page? */
-static bool faults(const void *page)
+/* Does the kernel refuse to read this page? 1 yes, 0 no, negative: it could not be asked. */
+static int faults(const void *page)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return false;
+        return -errno;
     ssize_t sent = write(ends[1], page, 1);
-    bool refused = sent < 0 && errno == EFAULT;
+    int refused = sent < 0 && errno == EFAULT;
     close(ends[0]);
     close(ends[1]);
     return refused;
 }
 
+/* SNI_GUARD_AUTO: not known. */
 static enum sni_guard_kind probe(void)
 {
     size_t page = sni_plat_page_bytes();
     void *base = NULL;
     if (sni_plat_reserve(&base, page) < 0)
-        return SNI_GUARD_MPROTECT;
-    bool works = madvise(base, page, ADVICE_GUARD) == 0 && faults(base);
+        return SNI_GUARD_AUTO;
+    int works = madvise(base, page, ADVICE_GUARD) == 0 ? faults(base) : 0;
     sni_plat_release(base, page);
+    if (works < 0)
+        return SNI_GUARD_AUTO;
     return works ? SNI_GUARD_MADVISE : SNI_GUARD_MPROTECT;
 }
 
@@ -131,11 +134,11 @@ enum sni_guard_kind sni_plat_guard_kind(void)
 {
     /* relaxed, both: the number is all there is to know; whoever finds 0 looks again */
     int kind = sni_atomic_load(&guard_kind_found, relaxed);
-    if (kind == 0) {
+    if (kind == SNI_GUARD_AUTO) {
         kind = (int)probe();
         sni_atomic_store(&guard_kind_found, kind, relaxed); /* as above */
     }
-    return (enum sni_guard_kind)kind;
+    return kind != SNI_GUARD_AUTO ? (enum sni_guard_kind)kind : SNI_GUARD_MPROTECT;
 }
 
 /* vm.max_map_count, or what it usually is. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* with_runtime.h - run a function as the main task of a runtime, at both levels (R4).
+/* with_runtime.h - run a function as the main task of a runtime, of every kind (R4).
  *
- * TASK_TEST(name) { body } is a test per level: the body runs inside a task of a
- * single-threaded runtime, and inside one with four workers. */
+ * TASK_TEST(name) { body } makes four tests: the body runs inside a task of a single-threaded
+ * runtime and of one with four workers, in FIFO and in LIFO order (R41). */
 #ifndef SINEW_TESTS_WITH_RUNTIME_H
 #define SINEW_TESTS_WITH_RUNTIME_H
 
@@ -20,16 +20,18 @@ static inline int run_with(const sn_runtime_options *opts, sn_task_fn *fn, void 
     return rc;
 }
 
-#define TASK_TEST(name)                                                                           \
-    static int name##_body(void *arg);                                                            \
-    TEST(name##_on_level_1, .limit_s = 60)                                                        \
-    {                                                                                             \
-        CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, name##_body, NULL), 0); \
-    }                                                                                             \
-    TEST(name##_on_level_2, .limit_s = 60)                                                        \
-    {                                                                                             \
-        CHECK_EQ(run_with(&(sn_runtime_options){.workers = 4}, name##_body, NULL), 0);            \
-    }                                                                                             \
+#define TASK_TEST_ON_(name, kind, ...)                                                \
+    TEST(name##kind, .limit_s = 60)                                                   \
+    {                                                                                 \
+        CHECK_EQ(run_with(&(sn_runtime_options){__VA_ARGS__}, name##_body, NULL), 0); \
+    }
+
+#define TASK_TEST(name)                                                          \
+    static int name##_body(void *arg);                                           \
+    TASK_TEST_ON_(name, _on_level_1, .single_threaded = true)                    \
+    TASK_TEST_ON_(name, _on_level_2, .workers = 4)                               \
+    TASK_TEST_ON_(name, _on_level_1_lifo, .single_threaded = true, .lifo = true) \
+    TASK_TEST_ON_(name, _on_level_2_lifo, .workers = 4, .lifo = true)            \
     static int name##_body(void *arg)
 
 #endif
