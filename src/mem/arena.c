@@ -179,11 +179,9 @@ uint64_t sni_record_handle(const struct sni_record *record)
 
 struct sni_record *sni_arena_find(uint64_t handle)
 {
-    void *base;
-    size_t bytes;
-    if (sni_plat_region(&base, &bytes) < 0)
+    struct sni_arena *arena = sni_plat_region_base();
+    if (sni_unlikely(arena == NULL))
         return NULL;
-    struct sni_arena *arena = base;
     uint64_t offset = (handle & UINT64_C(0xFFFFFFFFFFFF)) - (uint64_t)(uintptr_t)arena->first_chunk;
     uint64_t chunk = offset / CHUNK_BYTES;
     /* acquire: pairs with the release in grow, class_of is there */

@@ -100,7 +100,7 @@ static void tell_leftover(struct sni_record *record, void *arg)
                 (unsigned long long)task->id, task->name != NULL ? task->name : "", task->at, what);
     left->alive += !complete;
     free(task->panic_text);
-    left->sched->home.ops->free_record(&left->sched->home, record);
+    left->sched->home.ops->free_record(&left->sched->home, NULL, record);
 }
 
 int sni_report_leftovers(struct sni_sched *sched)

@@ -33,10 +33,11 @@ static uint64_t next_id(struct sni_worker *w)
     return w->id_next++;
 }
 
-static int new_record(struct sni_home *home, size_t bytes, struct sni_record **out, uint64_t *id)
+static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes,
+                      struct sni_record **out, uint64_t *id)
 {
     struct sni_sched *sched = (struct sni_sched *)(void *)home;
-    struct sni_worker *w = sni_worker_current();
+    struct sni_worker *w = sni_worker_of(exec);
     if (w != NULL && w->sched == sched) {
         *id = next_id(w);
         int rc = sni_record_get(&w->records, bytes, out);
@@ -58,10 +59,10 @@ static int new_record(struct sni_home *home, size_t bytes, struct sni_record **o
     return rc;
 }
 
-static void free_record(struct sni_home *home, struct sni_record *record)
+static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
 {
     struct sni_sched *sched = (struct sni_sched *)(void *)home;
-    struct sni_worker *w = sni_worker_current();
+    struct sni_worker *w = sni_worker_of(exec);
     if (w != NULL) {
         sni_record_put(&w->records, record); /* the arena is everybody's */
         return;
@@ -95,9 +96,9 @@ static SNI_COLD void tell_end(struct sni_sched *sched)
     sni_plat_unpark(&sched->end_word.raw_, INT32_MAX);
 }
 
-static void task_ended(struct sni_task *task)
+static void task_ended(struct sni_exec *exec, struct sni_task *task)
 {
-    struct sni_worker *w = sni_worker_current();
+    struct sni_worker *w = sni_worker_of(exec);
     sni_assert(w != NULL, "a task ended outside its runtime");
     /* relaxed, release: pairs with the acquire in sni_sched_alive */
     uint64_t before = sni_atomic_load(&w->ended, relaxed);
@@ -133,9 +134,9 @@ int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
 
 /* ---- spawning and driving --------------------------------------------------------------- */
 
-static void task_spawned(struct sni_task *task)
+static void task_spawned(struct sni_exec *exec, struct sni_task *task)
 {
-    struct sni_worker *w = sni_worker_current();
+    struct sni_worker *w = (struct sni_worker *)(void *)exec;
     task->worker = (uint16_t)w->index;
     sni_probe_count(&w->probe, SNI_PROBE_spawns);
     sni_worker_push_back(w, task);
@@ -144,7 +145,7 @@ static void task_spawned(struct sni_task *task)
 int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool handle,
                     struct sni_task **out)
 {
-    int rc = sni_task_new(&sched->home, what, handle, out);
+    int rc = sni_task_new(&sched->home, sni_exec_current(), what, handle, out);
     if (rc == 0)
         sni_sched_push(sched, *out);
     return rc;

@@ -147,6 +147,14 @@ void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task);
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task);
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w);
 
+/* The worker behind an executor of this kind, or NULL. */
+static inline struct sni_worker *sni_worker_of(struct sni_exec *exec)
+{
+    if (exec == NULL || exec->ops != &sni_worker_exec_ops)
+        return NULL;
+    return (struct sni_worker *)(void *)exec;
+}
+
 static inline struct sni_task *sni_task_of(struct sni_runlink *link)
 {
     return link != NULL ? sni_container_of(link, struct sni_task, link) : NULL;

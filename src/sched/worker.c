@@ -24,10 +24,7 @@ enum {
 
 struct sni_worker *sni_worker_current(void)
 {
-    struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL || exec->ops != &sni_worker_exec_ops)
-        return NULL;
-    return (struct sni_worker *)(void *)exec;
+    return sni_worker_of(sni_exec_current());
 }
 
 /* ---- switching ------------------------------------------------------------------------- */
@@ -36,7 +33,7 @@ static void reap(struct sni_worker *w, struct sni_task *task)
 {
     sni_stack_put(&w->stacks, task->stack);
     task->stack = NULL;
-    sni_task_unref(task);
+    sni_task_unref(&w->exec.exec, task);
 }
 
 /* First thing in every context that a switch comes to. */
@@ -88,8 +85,8 @@ static bool give_stack(struct sni_worker *w, struct sni_task *task)
         sni_stack_put(&w->stacks, task->stack);
         task->stack = NULL;
     }
-    sni_task_complete(task, rc);
-    sni_task_unref(task);
+    sni_task_complete(&w->exec.exec, task, rc);
+    sni_task_unref(&w->exec.exec, task);
     return false;
 }
 
@@ -172,7 +169,7 @@ static void end_or_begin_another(struct sni_worker *w, struct sni_task *task)
     next->stack = task->stack;
     next->context = task->context;
     task->stack = NULL;
-    sni_task_unref(task);
+    sni_task_unref(&w->exec.exec, task);
     w->exec.exec.fiber = next;
 }
 
@@ -185,7 +182,7 @@ static void fiber_main(void *pass)
         task->acting = NULL;
         int result = fn(task->arg);
         w = sni_worker_current(); /* perhaps another than before */
-        sni_task_complete(task, result);
+        sni_task_complete(&w->exec.exec, task, result);
         end_or_begin_another(w, task);
     }
 }
@@ -207,7 +204,7 @@ static void run(struct sni_worker *w, struct sni_task *task)
     }
     sni_probe_count(&w->probe, SNI_PROBE_polls);
     w->exec.polling = task;
-    bool again = sni_task_poll(task);
+    bool again = sni_task_poll(&w->exec.exec, task);
     w->exec.polling = NULL;
     if (again)
         sni_worker_push_back(w, task);
@@ -323,7 +320,7 @@ _Noreturn static void leave_loop(struct sni_worker *w, struct sni_task *task)
     struct sni_stack *old = w->loop_stack;
     w->dead = w->loop;
     w->exec.polling = NULL;
-    sni_task_unref(task);
+    sni_task_unref(&w->exec.exec, task);
     int rc = make_loop(w);
     sni_assert(rc == 0, "a worker has no memory for a new stack after a panic");
     do_after(w, SNI_AFTER_PUT_STACK, old);

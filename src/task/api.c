@@ -11,35 +11,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct sni_task_exec *task_exec(void)
+struct sni_task *sni_task_running(struct sni_exec *exec)
 {
-    return (struct sni_task_exec *)(void *)sni_exec_current();
-}
-
-struct sni_task *sni_task_current(void)
-{
-    struct sni_task_exec *exec = task_exec();
     if (exec == NULL)
         return NULL;
-    struct sni_task *fiber = exec->exec.fiber;
+    struct sni_task *fiber = exec->fiber;
     if (fiber == NULL)
-        return exec->polling;
+        return ((struct sni_task_exec *)(void *)exec)->polling;
     return fiber->acting != NULL ? fiber->acting->task : fiber;
+}
+
+static struct sni_task *current(void)
+{
+    return sni_task_running(sni_exec_current());
 }
 
 /* ---- spawning -------------------------------------------------------------------------- */
 
 static sn_task *spawn(const struct sni_spawn *what)
 {
-    struct sni_task_exec *exec = task_exec();
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_home *home = exec != NULL ? ((struct sni_task_exec *)(void *)exec)->home : NULL;
     struct sni_task *task = NULL;
-    int rc = exec != NULL ? sni_task_new(exec->home, what, !what->opts->detached, &task) : -EPERM;
+    int rc = home != NULL ? sni_task_new(home, exec, what, !what->opts->detached, &task) : -EPERM;
     if (what->opts->error != NULL)
         *what->opts->error = rc;
     if (rc < 0)
         return NULL;
     sn_task *handle = what->opts->detached ? NULL : sni_task_handle(task);
-    exec->home->ops->spawned(task);
+    home->ops->spawned(exec, task);
     return handle;
 }
 
@@ -62,7 +62,7 @@ sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
 
 void sn_yield(void)
 {
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     if (task != NULL)
         sni_task_home(task)->ops->yield(task);
     else
@@ -87,37 +87,37 @@ void sn_panic(const char *fmt, ...)
     va_start(args, fmt);
     char *text = format_text(fmt, args);
     va_end(args);
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     if (task == NULL) {
         sn_assert_failed(text != NULL ? text : "a panic outside a task", "sn_panic", 0);
     }
     task->panic_text = text;
     task->panicked = true;
-    sni_task_complete(task, -ECONNABORTED);
+    sni_task_complete(sni_exec_current(), task, -ECONNABORTED);
     sni_task_home(task)->ops->leave(task);
     abort(); /* leave does not return */
 }
 
 uint64_t sn_task_id(void)
 {
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     return task != NULL ? task->id : 0;
 }
 
 const char *sn_task_name(void)
 {
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     return task != NULL ? task->name : NULL;
 }
 
 const char *sn_task_spawned_at(void)
 {
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     return task != NULL ? task->at : NULL;
 }
 
 bool sn_cancelled(void)
 {
-    struct sni_task *task = sni_task_current();
+    struct sni_task *task = current();
     return task != NULL && sni_task_is_canceled(task);
 }

@@ -59,8 +59,8 @@ static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
         task->arg = memcpy(tail, what->arg, what->opts->copy_bytes);
 }
 
-int sni_task_new(struct sni_home *home, const struct sni_spawn *what, bool handle,
-                 struct sni_task **out)
+int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
+                 bool handle, struct sni_task **out)
 {
     int rc = check_options(what);
     if (rc < 0)
@@ -68,7 +68,7 @@ int sni_task_new(struct sni_home *home, const struct sni_spawn *what, bool handl
     struct sni_record *record;
     uint64_t id;
     size_t bytes = sizeof(struct sni_task) + what->frame_bytes + what->opts->copy_bytes;
-    rc = home->ops->new_record(home, bytes, &record, &id);
+    rc = home->ops->new_record(home, exec, bytes, &record, &id);
     if (rc < 0)
         return rc;
     struct sni_task *task = (struct sni_task *)(void *)record;
@@ -103,20 +103,20 @@ sn_task *sni_task_handle(struct sni_task *task)
 
 /* ---- references ------------------------------------------------------------------------ */
 
-static void free_task(struct sni_task *task)
+static void free_task(struct sni_exec *exec, struct sni_task *task)
 {
     free(task->panic_text);
     struct sni_home *home = sni_task_home(task);
-    home->ops->free_record(home, &task->record);
+    home->ops->free_record(home, exec, &task->record);
 }
 
-void sni_task_unref(struct sni_task *task)
+void sni_task_unref(struct sni_exec *exec, struct sni_task *task)
 {
     /* acq_rel: all use of the record happens before it is freed */
     uint64_t before = sni_atomic_fetch_sub(&task->state, REF, acq_rel);
     sni_assert_debug((before & REFS) != 0, "a task has lost more references than it had");
     if ((before & REFS) == REF)
-        free_task(task);
+        free_task(exec, task);
 }
 
 bool sni_task_is_complete(const struct sni_task *task)
@@ -139,7 +139,7 @@ bool sni_task_is_canceled(const struct sni_task *task)
 
 /* ---- ending ---------------------------------------------------------------------------- */
 
-void sni_task_complete(struct sni_task *task, int result)
+void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
 {
     task->result = result;
     /* acq_rel: releases the result; acquires `joiner` from the one who set WAITED */
@@ -147,14 +147,14 @@ void sni_task_complete(struct sni_task *task, int result)
     sni_assert(!(before & COMPLETE), "a task ended twice");
     if (before & WAITED)
         (void)sni_wait_claim(task->joiner, 0);
-    sni_task_home(task)->ops->ended(task);
+    sni_task_home(task)->ops->ended(exec, task);
 }
 
 /* ---- using up a handle ----------------------------------------------------------------- */
 
 /* Clear HANDLE of the task that `handle` names; with `also`, set that bit in the same step.
  * The caller then owns the handle's reference. */
-static int use_up(sn_task *handle, uint64_t also, struct sni_task **out)
+static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, struct sni_task **out)
 {
     if (handle == NULL)
         return -EINVAL;
@@ -162,7 +162,7 @@ static int use_up(sn_task *handle, uint64_t also, struct sni_task **out)
     struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
     if (task == NULL)
         return -ESRCH;
-    if (task == sni_task_current())
+    if (task == sni_task_running(exec))
         return -EDEADLK;
     /* relaxed: the compare and swap below decides */
     uint64_t state = sni_atomic_load(&task->state, relaxed);
@@ -181,19 +181,17 @@ static void run_inline(struct sni_task *task)
     struct sni_task *fiber = sni_exec_current()->fiber;
     struct sni_inline frame = {.task = task, .outer = fiber->acting};
     fiber->acting = &frame;
-    if (_setjmp(frame.out) == 0) /* else: it panicked, and has completed */
-        sni_task_complete(task, task->fn(task->arg));
+    if (_setjmp(frame.out) == 0) { /* else: it panicked, and has completed */
+        int result = task->fn(task->arg);
+        sni_task_complete(sni_exec_current(), task, result);
+    }
     fiber->acting = frame.outer;
-    sni_task_unref(task);
+    sni_task_unref(sni_exec_current(), task);
 }
 
 /* Wait until the task, whose handle we used up, has completed. */
 static void wait_for_end(struct sni_task *task)
 {
-    /* acquire: pairs with sni_task_complete */
-    uint64_t state = sni_atomic_load(&task->state, acquire);
-    if (state & COMPLETE)
-        return;
     if (sni_task_home(task)->ops->take_unstarted(task)) {
         run_inline(task);
         return;
@@ -201,6 +199,8 @@ static void wait_for_end(struct sni_task *task)
     struct sni_waiter w;
     sni_wait_begin(&w);
     task->joiner = &w;
+    /* acquire: pairs with sni_task_complete */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
     do {
         if (state & COMPLETE)
             return;
@@ -209,7 +209,7 @@ static void wait_for_end(struct sni_task *task)
     (void)sni_wait_commit(&w, SN_FOREVER);
 }
 
-static int take_result(struct sni_task *task, sn_exit *how)
+static int take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
 {
     int result = task->result;
     bool panicked = task->panicked;
@@ -219,36 +219,42 @@ static int take_result(struct sni_task *task, sn_exit *how)
         if (task->panic_text != NULL)
             strncat(how->message, task->panic_text, sizeof(how->message) - 1);
     }
-    sni_task_unref(task);
+    sni_task_unref(exec, task);
     return panicked ? -ECONNABORTED : result;
+}
+
+static int join(sn_task *handle, uint64_t also, sn_exit *how)
+{
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_task *task;
+    int rc = use_up(exec, handle, also, &task);
+    if (rc < 0)
+        return rc;
+    /* acquire: pairs with sni_task_complete */
+    if (!(sni_atomic_load(&task->state, acquire) & COMPLETE)) {
+        wait_for_end(task);
+        exec = sni_exec_current(); /* perhaps another than before */
+    }
+    return take_result(exec, task, how);
 }
 
 int sn_join(sn_task *handle, sn_exit *how)
 {
-    struct sni_task *task;
-    int rc = use_up(handle, 0, &task);
-    if (rc < 0)
-        return rc;
-    wait_for_end(task);
-    return take_result(task, how);
+    return join(handle, 0, how);
 }
 
 int sn_cancel(sn_task *handle, sn_exit *how)
 {
-    struct sni_task *task;
-    int rc = use_up(handle, CANCELED, &task);
-    if (rc < 0)
-        return rc;
-    wait_for_end(task);
-    return take_result(task, how);
+    return join(handle, CANCELED, how);
 }
 
 int sn_detach(sn_task *handle)
 {
+    struct sni_exec *exec = sni_exec_current();
     struct sni_task *task;
-    int rc = use_up(handle, 0, &task);
+    int rc = use_up(exec, handle, 0, &task);
     if (rc == 0)
-        sni_task_unref(task);
+        sni_task_unref(exec, task);
     return rc;
 }
 
@@ -276,7 +282,7 @@ static int waker_wake_by_ref(void *data)
 
 static void waker_drop(void *data)
 {
-    sni_task_unref(data);
+    sni_task_unref(sni_exec_current(), data);
 }
 
 static const sn_waker_vtable waker_vtable = {
@@ -285,7 +291,7 @@ static const sn_waker_vtable waker_vtable = {
     .drop = waker_drop,
 };
 
-bool sni_task_poll(struct sni_task *task)
+bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
 {
     /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the
      * sum of the two bits' values is what changes, and nobody else touches either meanwhile */
@@ -297,8 +303,8 @@ bool sni_task_poll(struct sni_task *task)
     sn_cx cx = {&waker};
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
-        sni_task_complete(task, p.value);
-        sni_task_unref(task);
+        sni_task_complete(exec, task, p.value);
+        sni_task_unref(exec, task);
         return false;
     }
     /* release: the frame, to the next poller; acquire: a wake that came meanwhile */

@@ -87,20 +87,21 @@ struct sni_home {
 };
 
 struct sni_home_ops {
-    /* A new record of `bytes`, and a number for it. Called on a thread inside the runtime. */
-    int (*new_record)(struct sni_home *home, size_t bytes, struct sni_record **out, uint64_t *id);
+    /* A new record of `bytes`, and a number for it. `exec` is the calling thread's, or NULL. */
+    int (*new_record)(struct sni_home *home, struct sni_exec *exec, size_t bytes,
+                      struct sni_record **out, uint64_t *id);
 
-    /* The last reference is gone. Any thread. */
-    void (*free_record)(struct sni_home *home, struct sni_record *record);
+    /* The last reference is gone. Any thread; `exec` is the calling thread's, or NULL. */
+    void (*free_record)(struct sni_home *home, struct sni_exec *exec, struct sni_record *record);
 
     /* The task is new: queue it. On a thread of the runtime. */
-    void (*spawned)(struct sni_task *task);
+    void (*spawned)(struct sni_exec *exec, struct sni_task *task);
 
     /* The task is runnable: queue it. Any thread. */
     void (*ready)(struct sni_task *task);
 
     /* The task has ended; its stack is still in use. On the thread that ran it. */
-    void (*ended)(struct sni_task *task);
+    void (*ended)(struct sni_exec *exec, struct sni_task *task);
 
     /* Leave the running task for good: it has ended. Does not return. */
     void (*leave)(struct sni_task *task);
@@ -132,28 +133,31 @@ struct sni_spawn {
     const sn_spawn_options *opts;
 };
 
-/* A new task of `home`, not queued yet. With `handle`, somebody will join it.
+/* In what follows `exec` is that of the calling thread, or NULL: read once and passed along,
+ * because reading it is a call. It is good until the next suspension.
+ *
+ * A new task of `home`, not queued yet. With `handle`, somebody will join it.
  *
  * Returns  0, -ENOMEM, -EINVAL */
-int sni_task_new(struct sni_home *home, const struct sni_spawn *what, bool handle,
-                 struct sni_task **out);
+int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
+                 bool handle, struct sni_task **out);
 
 /* The handle of a task that has one. */
 sn_task *sni_task_handle(struct sni_task *task);
 
 /* The task ended: publish the result, wake the joiner. It keeps the scheduler's reference. */
-void sni_task_complete(struct sni_task *task, int result);
+void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result);
 
 /* Give up a reference; the last one frees the record. */
-void sni_task_unref(struct sni_task *task);
+void sni_task_unref(struct sni_exec *exec, struct sni_task *task);
 
 /* Poll a coroutine task that was taken from a queue.
  *
  * Returns  true if it must be queued again; false if it waits or has ended */
-bool sni_task_poll(struct sni_task *task);
+bool sni_task_poll(struct sni_exec *exec, struct sni_task *task);
 
-/* The task that runs now, or NULL. A coroutine's poll counts. */
-struct sni_task *sni_task_current(void);
+/* The task that runs on `exec`, or NULL. A coroutine's poll counts. */
+struct sni_task *sni_task_running(struct sni_exec *exec);
 
 /* Executors tell which coroutine they poll; `exec` derives from sni_exec. */
 struct sni_task_exec {

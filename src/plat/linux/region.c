@@ -13,9 +13,8 @@
 #include <sinew/errno.h>
 #include <stdint.h>
 
-static struct sni_mutex lock; /* held while reserving                    */
-static SNI_ATOMIC(void *) region_base;
-static size_t region_bytes; /* written before region_base is published     */
+static struct sni_mutex lock; /* held while reserving */
+struct sni_region sni_region;
 
 static int reserve_what_fits(void)
 {
@@ -27,9 +26,9 @@ static int reserve_what_fits(void)
         size_t bytes = (size_t)1 << shifts[i];
         if (sni_plat_reserve(&base, bytes) < 0)
             continue;
-        region_bytes = bytes;
-        /* release: region_bytes, to the acquire in sni_plat_region */
-        sni_atomic_store(&region_base, base, release);
+        sni_region.bytes = bytes;
+        /* release: sni_region.bytes, to the acquire in sni_plat_region */
+        sni_atomic_store(&sni_region.base, base, release);
         return 0;
     }
     return -ENOMEM;
@@ -39,7 +38,7 @@ static SNI_COLD int reserve_once(void)
 {
     sni_mutex_lock(&lock);
     /* relaxed: it is written under this lock only */
-    int rc = sni_atomic_load(&region_base, relaxed) != NULL ? 0 : reserve_what_fits();
+    int rc = sni_atomic_load(&sni_region.base, relaxed) != NULL ? 0 : reserve_what_fits();
     sni_mutex_unlock(&lock);
     return rc;
 }
@@ -47,13 +46,13 @@ static SNI_COLD int reserve_once(void)
 int sni_plat_region(void **base, size_t *bytes)
 {
     /* acquire: pairs with the release in reserve_what_fits */
-    *base = sni_atomic_load(&region_base, acquire);
+    *base = sni_atomic_load(&sni_region.base, acquire);
     if (sni_unlikely(*base == NULL)) {
         int rc = reserve_once();
         if (rc < 0)
             return rc;
-        *base = sni_atomic_load(&region_base, acquire); /* acquire: as above */
+        *base = sni_atomic_load(&sni_region.base, acquire); /* acquire: as above */
     }
-    *bytes = region_bytes;
+    *bytes = sni_region.bytes;
     return 0;
 }
