@@ -33,16 +33,26 @@ typedef struct sn_task sn_task;
 /* What a fiber runs. Its result is what sn_join returns: 0 or positive, else an error. */
 typedef int sn_task_fn(void *arg);
 
+/* How urgent a task is. Urgent ones run first, but never all the time: of four picks one goes
+ * to the others, and low ones get a turn too (R44). */
+typedef enum sn_priority {
+    SN_NORMAL,
+    SN_LOW,
+    SN_HIGH,
+    SN_CRITICAL,
+} sn_priority;
+
 /* What may be said about a task when it is spawned, by designated initialisers. */
 typedef struct sn_spawn_options {
-    const char *at_;    /* the spawn's place; filled in by the macros                         */
-    const char *name;   /* for people; must stay valid while the task lives                   */
-    size_t stack_bytes; /* a fiber's stack, 4 KiB to 1 GiB; 0: the runtime's default          */
-    size_t copy_bytes;  /* so many bytes at `arg` are copied into the task, which gets the
+    const char *at_;      /* the spawn's place; filled in by the macros                         */
+    const char *name;     /* for people; must stay valid while the task lives                   */
+    size_t stack_bytes;   /* a fiber's stack, 4 KiB to 1 GiB; 0: the runtime's default          */
+    size_t copy_bytes;    /* so many bytes at `arg` are copied into the task, which gets the
                            copy: the caller's may go away. At most SN_COPY_BYTES_MAX          */
-    bool local;         /* stays on the worker that spawned it                                */
-    bool detached;      /* no handle: sn_spawn gives NULL, also if it worked; see `error`     */
-    int *error;         /* where to put 0 or the reason why sn_spawn gave NULL                */
+    sn_priority priority; /* default SN_NORMAL                                                */
+    bool local;           /* stays on the worker that spawned it                                */
+    bool detached;        /* no handle: sn_spawn gives NULL, also if it worked; see `error`     */
+    int *error;           /* where to put 0 or the reason why sn_spawn gave NULL                */
 } sn_spawn_options;
 
 /* The largest argument that a spawn copies. */
@@ -65,7 +75,7 @@ typedef struct sn_exit {
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  a handle that must be used up; NULL on failure, with the reason in `.error`:
  *          -EPERM   called outside a runtime
- *          -EINVAL  no function, or a stack size or copy_bytes out of range
+ *          -EINVAL  no function, or a size or priority out of range
  *          -ENOMEM  no memory for the record
  * Owns: `arg` stays the caller's and must live as long as the task uses it (`copy_bytes`). */
 #define sn_spawn(...) SN_SPAWN_(__VA_ARGS__, )

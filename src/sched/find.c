@@ -10,12 +10,18 @@
  * A task made runnable on a worker goes to that worker's slot: it is probably warm there, and
  * waking another worker costs a thousand times more than running it here. Another worker is
  * woken only when a task goes to the ring, so that there is more than this worker will run
- * next; and only if nobody is searching already. */
+ * next; and only if nobody is searching already.
+ *
+ * Tasks that are not of normal priority (R44) go to queues that all workers share: high and
+ * critical ones to `urgent`, which three of four picks look at first, low ones to the queue of
+ * all, where they wait behind the normal ones. So urgent tasks get at most three of four picks,
+ * and low ones at least one of 61 times 32. */
 #include "sched/sched.h"
 
 enum {
     FAIR_TICK = 61,   /* prime, so that it does not beat with anything    */
     STEAL_PASSES = 4, /* over all victims; the last one takes slots too   */
+    OTHERS_TICK = 4,  /* every so many picks, urgent tasks come last      */
 };
 
 static void wake_one(struct sni_sched *sched, struct sni_worker *by)
@@ -50,6 +56,24 @@ static uint32_t local_len(const struct sni_worker *w)
     return w->sched->config.lifo ? sni_deque_len(&w->deque) : sni_runq_len(&w->runq);
 }
 
+/* ---- tasks of other than normal priority ------------------------------------------------- */
+
+/* True if the task was queued by its priority; normal ones are left to the caller. */
+static bool push_by_priority(struct sni_sched *sched, struct sni_task *task)
+{
+    switch (task->priority) {
+    case SN_NORMAL:
+        return false;
+    case SN_LOW:
+        sni_inject_push(&sched->inject, &task->link, SNI_PRIO_LOW);
+        return true;
+    default:
+        sni_inject_push(&sched->urgent, &task->link,
+                        task->priority == SN_CRITICAL ? SNI_PRIO_CRITICAL : SNI_PRIO_HIGH);
+        return true;
+    }
+}
+
 /* ---- queueing -------------------------------------------------------------------------- */
 
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
@@ -58,14 +82,16 @@ void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
         sni_inject_push(&w->inbox, &task->link, SNI_PRIO_NORMAL);
         return;
     }
-    local_push(w, &task->link);
-    if (!w->sched->config.no_steal && w->sched->workers_n > 1)
+    bool shared = push_by_priority(w->sched, task);
+    if (!shared)
+        local_push(w, &task->link);
+    if (w->sched->workers_n > 1 && (shared || !w->sched->config.no_steal))
         wake_one(w->sched, w);
 }
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 {
-    if (task->local || w->sched->config.lifo) {
+    if (task->local || task->priority != SN_NORMAL || w->sched->config.lifo) {
         sni_worker_push_back(w, task);
         return;
     }
@@ -77,7 +103,7 @@ void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 /* A task that gives way: behind all others, in a LIFO scheduler too. */
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
 {
-    if (w->sched->config.lifo && !task->local)
+    if (w->sched->config.lifo && !task->local && task->priority == SN_NORMAL)
         sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
     else
         sni_worker_push_back(w, task);
@@ -91,7 +117,8 @@ void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
         sni_parker_unpark(&owner->parker);
         return;
     }
-    sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
+    if (!push_by_priority(sched, task))
+        sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
     wake_one(sched, NULL);
 }
 
@@ -136,6 +163,14 @@ static struct sni_runlink *local_pop(struct sni_worker *w)
 struct sni_task *sni_worker_pick(struct sni_worker *w)
 {
     struct sni_task *task;
+    bool urgent = sni_inject_len(&w->sched->urgent) > 0;
+    if (sni_unlikely(urgent && (w->tick + 1) % OTHERS_TICK != 0)) {
+        task = sni_task_of(sni_inject_pop(&w->sched->urgent));
+        if (task != NULL) {
+            w->tick++;
+            return task;
+        }
+    }
     if (sni_unlikely(++w->tick % FAIR_TICK == 0)) {
         task = sni_task_of(sni_inject_pop(&w->inbox));
         if (task == NULL)
@@ -146,7 +181,10 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
     struct sni_runlink *link = local_pop(w);
     if (link == NULL)
         link = sni_inject_pop(&w->inbox);
-    return link != NULL ? sni_task_of(link) : take_injected(w);
+    if (link != NULL)
+        return sni_task_of(link);
+    task = take_injected(w);
+    return task != NULL || !urgent ? task : sni_task_of(sni_inject_pop(&w->sched->urgent));
 }
 
 /* ---- searching ------------------------------------------------------------------------- */
@@ -204,7 +242,8 @@ struct sni_task *sni_worker_search(struct sni_worker *w)
 /* Behind the fence of sni_idle_sleep or sni_idle_end_search: is there anything for `w`? */
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
 {
-    if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&w->inbox) > 0)
+    if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&sched->urgent) > 0 ||
+        sni_inject_len(&w->inbox) > 0)
         return true;
     for (unsigned i = 0; i < sched->workers_n && !sched->config.no_steal; i++)
         if (local_len(&sched->workers[i]) > 0)

@@ -178,11 +178,13 @@ struct sni_runlink *sni_runq_pop(struct sni_runq *q)
         if (real == tail)
             return NULL;
         uint64_t next = pack(steal == real ? real + 1 : steal, real + 1);
+        struct sni_runlink *link = cell_read(q, real); /* early: nothing overtakes the CAS */
         /* release: a thief that sees this head sees the tail too, see 2. relaxed on failure:
          * a thief was faster, and the loop looks again */
         if (sni_likely(sni_atomic_cas(&q->head_, &head, next, release, relaxed))) {
-            q->slot_uses_ = 0;
-            return cell_read(q, real);
+            if (q->slot_uses_ != 0)
+                q->slot_uses_ = 0;
+            return link;
         }
     }
 }

@@ -223,6 +223,7 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     if (rc < 0)
         return rc;
     sni_inject_init(&sched->inject);
+    sni_inject_init(&sched->urgent);
     sni_idle_init(&sched->idle, sched->workers_n);
     sni_record_cache_init(&sched->outside, sched->arena);
     size_t bytes = sizeof(struct sni_worker) * sched->workers_n;

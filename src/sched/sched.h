@@ -84,7 +84,8 @@ struct sni_sched {
     struct sni_sched_config config; /* immutable                                           */
     struct sni_arena *arena;        /* immutable                                           */
     struct sni_stack_pool stacks;
-    struct sni_inject inject;        /* any thread                                          */
+    struct sni_inject inject;        /* any thread: normal and low tasks                    */
+    struct sni_inject urgent;        /* any thread: high and critical tasks, of all workers */
     struct sni_idle idle;            /* any thread                                          */
     SNI_ATOMIC(uint32_t) stopping;   /* any thread: workers leave their loop                */
     SNI_ATOMIC(uint32_t) end_word;   /* grows when the last task ended and somebody waits   */

@@ -36,6 +36,8 @@ static int check_options(const struct sni_spawn *what)
     if (opts->stack_bytes != 0 &&
         (opts->stack_bytes < (4u << 10) || opts->stack_bytes > ((size_t)1 << 30)))
         return -EINVAL;
+    if ((unsigned)opts->priority > SN_CRITICAL)
+        return -EINVAL;
     if (opts->copy_bytes > SN_COPY_BYTES_MAX || (opts->copy_bytes > 0 && what->arg == NULL))
         return -EINVAL;
     if (sizeof(struct sni_task) + what->frame_bytes > SNI_RECORD_BYTES_MAX)
@@ -83,6 +85,7 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     task->result = 0;
     task->stack_bytes = (uint32_t)((what->opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
     task->kind = (uint8_t)what->kind;
+    task->priority = (uint8_t)what->opts->priority;
     task->local = what->opts->local;
     task->worker = 0;
     fill_tail(task, what);

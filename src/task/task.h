@@ -63,6 +63,7 @@ struct sni_task {
     int result;                /* rule 3                                                   */
     uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                    */
     uint8_t kind;              /* immutable                                                */
+    uint8_t priority;          /* immutable: sn_priority                                   */
     bool local;                /* immutable                                                */
     bool panicked;             /* rule 3                                                   */
     uint16_t worker;           /* local: immutable, the worker it stays on                 */

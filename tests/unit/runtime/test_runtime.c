@@ -144,6 +144,31 @@ TEST(the_environment_sets_the_number_of_workers_and_the_program_overrides_it)
     CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, count_threads, NULL), before);
 }
 
+#ifdef SINEW_HARNESS_WRAP
+/* Every allocation fails once: an error each time, and nothing is left behind (the harness
+ * looks). */
+TEST(a_runtime_that_gets_no_memory_is_refused_and_leaks_nothing)
+{
+    int failures = 0;
+    for (uint64_t k = 1;; k++) {
+        sn_runtime *rt = NULL;
+        uint64_t before = alloc_count();
+        alloc_fail_at(k);
+        int rc = sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2});
+        bool reached = alloc_count() - before >= k;
+        alloc_fail_at(0);
+        if (!reached) {
+            CHECK_EQ(rc, 0);
+            sn_runtime_destroy(rt);
+            break;
+        }
+        CHECK_EQ(rc, -ENOMEM);
+        failures++;
+    }
+    CHECK_GE(failures, 2);
+}
+#endif
+
 /* ---- several runtimes, threads outside (R5, R151) ---------------------------------------- */
 
 static void *run_one(void *arg)

@@ -163,6 +163,8 @@ TASK_TEST(bad_options_are_refused_with_a_reason)
     CHECK(sn_spawn(give_back, &error, .copy_bytes = SN_COPY_BYTES_MAX + 1, .error = &error) ==
           NULL);
     CHECK_EQ(error, -EINVAL);
+    CHECK(sn_spawn(give_back, NULL, .priority = (sn_priority)9, .error = &error) == NULL);
+    CHECK_EQ(error, -EINVAL);
     CHECK_EQ(sn_join(NULL, NULL), -EINVAL); /* a forgotten check surfaces */
     return 0;
 }
@@ -212,6 +214,77 @@ TASK_TEST(a_task_knows_its_name_its_number_and_where_it_was_spawned)
     uint64_t mine = sn_task_id();
     CHECK_EQ(sn_join(sn_spawn(check_identity, NULL, .name = "identity"), NULL), 0);
     CHECK_EQ(sn_task_id(), mine);
+    return 0;
+}
+
+/* ---- priorities (R44) --------------------------------------------------------------------- */
+
+static char order[64];
+static int order_used;
+
+static int note_priority(void *arg)
+{
+    order[order_used++] = (char)(intptr_t)arg;
+    return 0;
+}
+
+static int urgent_first(void *arg)
+{
+    (void)arg;
+    sn_task *t[12];
+    for (int i = 0; i < 3; i++) {
+        t[i] = sn_spawn(note_priority, (void *)'l', .priority = SN_LOW);
+        t[3 + i] = sn_spawn(note_priority, (void *)'n');
+        t[6 + i] = sn_spawn(note_priority, (void *)'h', .priority = SN_HIGH);
+        t[9 + i] = sn_spawn(note_priority, (void *)'c', .priority = SN_CRITICAL);
+    }
+    for (int i = 0; i < 12; i++)
+        CHECK_EQ(sn_join(t[i], NULL), 0);
+    return 0;
+}
+
+TEST(urgent_tasks_run_before_the_others_and_low_ones_last)
+{
+    CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, urgent_first, NULL), 0);
+    CHECK_EQ(strlen(order), 12);
+    CHECK_STR_EQ(order + 9, "lll");
+    CHECK(strchr(order, 'c') < strchr(order, 'h'));
+    CHECK(strrchr(order, 'c') < strrchr(order, 'n'));
+    int before_first_normal = (int)strcspn(order, "n");
+    CHECK(before_first_normal >= 1 && before_first_normal <= 3); /* one of four picks */
+}
+
+static atomic_bool quiet;
+static atomic_int urgent_turns;
+
+static int never_idle(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&quiet)) {
+        atomic_fetch_add(&urgent_turns, 1);
+        sn_yield();
+    }
+    return 0;
+}
+
+static int end_the_noise(void *arg)
+{
+    (void)arg;
+    atomic_store(&quiet, true);
+    return 0;
+}
+
+/* Critical tasks that never stop do not keep the others from running, low ones included. */
+TASK_TEST(urgent_tasks_starve_nobody)
+{
+    (void)arg;
+    sn_task *noise[8];
+    for (int i = 0; i < 8; i++)
+        noise[i] = sn_spawn(never_idle, NULL, .priority = SN_CRITICAL);
+    CHECK_EQ(sn_join(sn_spawn(end_the_noise, NULL, .priority = SN_LOW), NULL), 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(sn_join(noise[i], NULL), 0);
+    CHECK_LE(atomic_load(&urgent_turns), 100000);
     return 0;
 }
 
