@@ -4,6 +4,7 @@
 #define SINEW_SINEW_H
 
 #include <sinew/level0.h>
+#include <sinew/local.h>
 #include <sinew/runtime.h>
 #include <sinew/task.h>
 

@@ -6,6 +6,7 @@
 #include "runtime/report.h"
 
 #include "plat/fault.h"
+#include "task/local.h"
 
 #include <sinew/errno.h>
 #include <stdio.h>
@@ -99,7 +100,9 @@ static void tell_leftover(struct sni_record *record, void *arg)
         fprintf(stderr, "sinew: task %llu \"%s\", spawned at %s, %s\n",
                 (unsigned long long)task->id, task->name != NULL ? task->name : "", task->at, what);
     left->alive += !complete;
-    free(task->panic_text);
+    if (task->panicked)
+        free(task->panic_text);
+    sni_local_drop_all(task);
     left->sched->home.ops->free_record(&left->sched->home, NULL, record);
 }
 

@@ -72,6 +72,15 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     sni_mutex_unlock(&sched->outside_lock);
 }
 
+static void unspawned(struct sni_exec *exec, struct sni_record *record)
+{
+    struct sni_worker *w = (struct sni_worker *)(void *)exec;
+    /* relaxed: only this thread writes, and nobody has seen the task */
+    uint64_t before = sni_atomic_load(&w->spawned, relaxed);
+    sni_atomic_store(&w->spawned, before - 1, relaxed);
+    sni_record_put(&w->records, record);
+}
+
 /* ---- the end of tasks ------------------------------------------------------------------- */
 
 uint64_t sni_sched_alive(const struct sni_sched *sched)
@@ -162,6 +171,7 @@ int sni_sched_drive(struct sni_sched *sched, const struct sni_task *task)
 
 static const struct sni_home_ops home_ops = {
     .new_record = new_record,
+    .unspawned = unspawned,
     .free_record = free_record,
     .spawned = task_spawned,
     .ready = sni_worker_ready,

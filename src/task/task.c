@@ -6,6 +6,7 @@
  * whoever of joiner and task comes second sees the first. Second, a record's memory stays a
  * record for ever (arena.h) and the word holds its generation, so an operation with a stale
  * handle fails at its compare and swap, whatever has become of the record. */
+#include "task/local.h"
 #include "task/task.h"
 
 #include "base/assert.h"
@@ -79,8 +80,9 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     task->joiner = NULL;
     task->at = what->opts->at_;
     task->name = what->opts->name;
-    task->panic_text = NULL;
     task->panicked = false;
+    task->arg = NULL;
+    task->locals = NULL;
     task->id = id;
     task->result = 0;
     task->stack_bytes = (uint32_t)((what->opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
@@ -89,6 +91,14 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     task->local = what->opts->local;
     task->worker = 0;
     fill_tail(task, what);
+    const struct sni_task *parent = sni_task_running(exec);
+    if (sni_unlikely(parent != NULL && parent->locals != NULL)) {
+        rc = sni_local_inherit(task, parent);
+        if (rc < 0) {
+            home->ops->unspawned(exec, record);
+            return rc;
+        }
+    }
     /* relaxed: queueing publishes the task, with everything above */
     uint64_t generation = sni_atomic_load(&record->generation, relaxed);
     uint64_t bits = handle ? HANDLE | 2 * REF : REF;
@@ -108,7 +118,8 @@ sn_task *sni_task_handle(struct sni_task *task)
 
 static void free_task(struct sni_exec *exec, struct sni_task *task)
 {
-    free(task->panic_text);
+    if (task->panicked)
+        free(task->panic_text);
     struct sni_home *home = sni_task_home(task);
     home->ops->free_record(home, exec, &task->record);
 }
@@ -144,6 +155,8 @@ bool sni_task_is_canceled(const struct sni_task *task)
 
 void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
 {
+    if (sni_unlikely(task->locals != NULL))
+        sni_local_drop_all(task);
     task->result = result;
     /* acq_rel: releases the result; acquires `joiner` from the one who set WAITED */
     uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
@@ -219,7 +232,7 @@ static int take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *ho
     if (how != NULL) {
         how->kind = panicked ? SN_EXIT_PANICKED : SN_EXIT_RETURNED;
         how->message[0] = '\0';
-        if (task->panic_text != NULL)
+        if (panicked && task->panic_text != NULL)
             strncat(how->message, task->panic_text, sizeof(how->message) - 1);
     }
     sni_task_unref(exec, task);

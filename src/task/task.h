@@ -53,12 +53,15 @@ struct sni_task {
         struct sni_inline *acting; /* fiber, after it has begun: whom it runs inline        */
         sn_future *future;         /* coroutine; immutable, points into this record            */
     };
-    void *arg; /* immutable                                                */
+    union {
+        void *arg;        /* until it begins                                           */
+        char *panic_text; /* rule 3, if `panicked`                                     */
+    };
+    struct sni_local_value *locals;      /* the task itself; see local.c                    */
     SNI_ATOMIC(struct sni_home *) home_; /* where it runs, see sni_task_home               */
     struct sni_waiter *joiner; /* rule 2                                                   */
     const char *at;            /* immutable: where it was spawned                          */
     const char *name;          /* immutable                                                */
-    char *panic_text;          /* rule 3                                                   */
     uint64_t id;               /* immutable                                                */
     int result;                /* rule 3                                                   */
     uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                    */
@@ -91,6 +94,9 @@ struct sni_home_ops {
     /* A new record of `bytes`, and a number for it. `exec` is the calling thread's, or NULL. */
     int (*new_record)(struct sni_home *home, struct sni_exec *exec, size_t bytes,
                       struct sni_record **out, uint64_t *id);
+
+    /* The record was not made into a task after all. */
+    void (*unspawned)(struct sni_exec *exec, struct sni_record *record);
 
     /* The last reference is gone. Any thread; `exec` is the calling thread's, or NULL. */
     void (*free_record)(struct sni_home *home, struct sni_exec *exec, struct sni_record *record);
