@@ -57,6 +57,31 @@ SN_API SN_MUST_USE int sn_runtime_create(sn_runtime **out, const sn_runtime_opti
  *          -ENOMEM   no memory for the task */
 SN_API SN_MUST_USE int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg);
 
+/* Run `fn(arg)` as a task of `rt`, from outside: sn_runtime_spawn(rt, fn, arg, .name = "x").
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  as sn_spawn; -EPERM once the runtime is shutting down */
+#define sn_runtime_spawn(...) SN_RUNTIME_SPAWN_(__VA_ARGS__, )
+
+/* For programs with an event loop of their own: run the tasks of a single-threaded runtime
+ * that can run now, on this thread, until none can or `until` has passed, and come back.
+ *
+ * Suspends: no, but runs tasks.   Threads: one at a time.
+ * Returns  the number of tasks alive, at most INT32_MAX; 0: there is nothing left to do
+ *          -EINVAL   the runtime has threads of its own
+ *          -EDEADLK  called inside a runtime (misuse)
+ *          -EBUSY    another thread drives this runtime (misuse) */
+SN_API SN_MUST_USE int sn_runtime_turn(sn_runtime *rt, sn_deadline until);
+
+/* A descriptor for poll, epoll or another loop: readable when sn_runtime_turn has something to
+ * do. It stays the runtime's.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the descriptor
+ *          -EINVAL   the runtime has threads of its own
+ *          -EMFILE, -ENFILE, -ENOMEM  the system gives none */
+SN_API SN_MUST_USE int sn_runtime_fd(sn_runtime *rt);
+
 /* Wait until all tasks of `rt` have ended, but not past `until`; then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
  * the place of their spawn.
@@ -76,6 +101,14 @@ SN_API void sn_runtime_destroy(sn_runtime *rt);
  * Suspends: blocks the thread.   Threads: any outside a runtime.
  * Returns  as sn_runtime_create, then as sn_runtime_block_on */
 SN_API int sn_run(sn_task_fn *fn, void *arg);
+
+/* ---- behind the macros ---------------------------------------------------------------- */
+
+#define SN_RUNTIME_SPAWN_(rt, fn, arg, ...) \
+    (sn_runtime_spawn_((rt), (fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+
+SN_API SN_MUST_USE sn_task *sn_runtime_spawn_(sn_runtime *rt, sn_task_fn *fn, void *arg,
+                                              const sn_spawn_options *opts);
 
 SN_END_DECLS
 

@@ -131,19 +131,46 @@ int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
         return -EPERM;
     sn_spawn_options opts = {.at_ = "sn_runtime_block_on", .name = "main"};
     struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &opts};
-    struct sni_task *task;
-    int rc = sni_sched_spawn(&rt->sched, &what, true, &task);
+    sn_task *handle;
+    int rc = sni_sched_spawn(&rt->sched, &what, true, &handle);
     if (rc < 0)
         return rc;
-    sn_task *handle = sni_task_handle(task);
     if (rt->sched.config.single_threaded) {
-        rc = sni_sched_drive(&rt->sched, task);
+        rc = sni_sched_drive(&rt->sched, handle);
         if (rc < 0) {
             (void)sn_detach(handle);
             return sni_misuse(rc, "two threads drive one single-threaded runtime");
         }
     }
     return sn_join(handle, NULL);
+}
+
+sn_task *sn_runtime_spawn_(sn_runtime *rt, sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
+{
+    struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts};
+    sn_task *handle = NULL;
+    int rc = rt->shut_down ? -EPERM : sni_sched_spawn(&rt->sched, &what, !opts->detached, &handle);
+    if (opts->error != NULL)
+        *opts->error = rc;
+    return handle;
+}
+
+int sn_runtime_turn(sn_runtime *rt, sn_deadline until)
+{
+    if (!rt->sched.config.single_threaded)
+        return -EINVAL;
+    if (sni_exec_current() != NULL)
+        return sni_misuse(-EDEADLK, "sn_runtime_turn was called inside a runtime");
+    int rc = sni_sched_turn(&rt->sched, until);
+    if (rc < 0)
+        return sni_misuse(rc, "two threads drive one single-threaded runtime");
+    uint64_t alive = sni_sched_alive(&rt->sched);
+    return alive < INT32_MAX ? (int)alive : INT32_MAX;
+}
+
+int sn_runtime_fd(sn_runtime *rt)
+{
+    return rt->sched.config.single_threaded ? sni_sched_event_fd(&rt->sched) : -EINVAL;
 }
 
 int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)

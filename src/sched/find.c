@@ -18,6 +18,8 @@
  * and low ones at least one of 61 times 32. */
 #include "sched/sched.h"
 
+#include "plat/event.h"
+
 enum {
     FAIR_TICK = 61,   /* prime, so that it does not beat with anything    */
     STEAL_PASSES = 4, /* over all victims; the last one takes slots too   */
@@ -109,17 +111,27 @@ void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
         sni_worker_push_back(w, task);
 }
 
+/* A foreign loop that drives the scheduler is told by its descriptor. */
+static void tell_driver(struct sni_sched *sched)
+{
+    /* acquire: pairs with sni_sched_event_fd */
+    int fd = sni_atomic_load(&sched->event_fd, acquire);
+    if (sni_unlikely(fd >= 0))
+        sni_plat_event_set(fd);
+}
+
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
 {
     if (task->local) {
         struct sni_worker *owner = &sched->workers[task->worker];
         sni_inject_push(&owner->inbox, &task->link, SNI_PRIO_NORMAL);
         sni_parker_unpark(&owner->parker);
-        return;
+    } else {
+        if (!push_by_priority(sched, task))
+            sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
+        wake_one(sched, NULL);
     }
-    if (!push_by_priority(sched, task))
-        sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
-    wake_one(sched, NULL);
+    tell_driver(sched);
 }
 
 /* ---- picking --------------------------------------------------------------------------- */

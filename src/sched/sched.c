@@ -10,6 +10,7 @@
 #include "sched/sched.h"
 
 #include "plat/cpu.h"
+#include "plat/event.h"
 #include "plat/fault.h"
 #include "plat/random.h"
 
@@ -151,22 +152,63 @@ static void task_spawned(struct sni_exec *exec, struct sni_task *task)
     sni_worker_push_back(w, task);
 }
 
-int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool handle,
-                    struct sni_task **out)
+int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
+                    sn_task **handle)
 {
-    int rc = sni_task_new(&sched->home, sni_exec_current(), what, handle, out);
-    if (rc == 0)
-        sni_sched_push(sched, *out);
-    return rc;
+    struct sni_task *task;
+    int rc = sni_task_new(&sched->home, sni_exec_current(), what, has_handle, &task);
+    if (rc < 0)
+        return rc;
+    if (has_handle)
+        *handle = sni_task_handle(task); /* before it can run, end and be gone */
+    sni_sched_push(sched, task);
+    return 0;
 }
 
-int sni_sched_drive(struct sni_sched *sched, const struct sni_task *task)
+int sni_sched_drive(struct sni_sched *sched, sn_task *handle)
 {
     if (!sni_mutex_trylock(&sched->driver))
         return -EBUSY;
-    sni_worker_run(&sched->workers[0], task);
+    struct sni_record *record = sni_arena_find((uint64_t)(uintptr_t)handle);
+    sni_worker_run(&sched->workers[0], SNI_DRIVE_UNTIL, (struct sni_task *)(void *)record);
     sni_mutex_unlock(&sched->driver);
     return 0;
+}
+
+int sni_sched_turn(struct sni_sched *sched, sn_deadline until)
+{
+    if (!sni_mutex_trylock(&sched->driver))
+        return -EBUSY;
+    struct sni_worker *w = &sched->workers[0];
+    /* acquire: pairs with sni_sched_event_fd */
+    int fd = sni_atomic_load(&sched->event_fd, acquire);
+    if (fd >= 0)
+        sni_plat_event_clear(fd); /* before looking: a wake from now on sets it again */
+    w->turn_until_ns = until.ns;
+    sni_worker_run(w, SNI_DRIVE_TURN, NULL);
+    if (fd >= 0 && sni_sched_has_work(sched, w))
+        sni_plat_event_set(fd); /* the time was up */
+    sni_mutex_unlock(&sched->driver);
+    return 0;
+}
+
+int sni_sched_event_fd(struct sni_sched *sched)
+{
+    /* acquire: pairs with the exchange below */
+    int fd = sni_atomic_load(&sched->event_fd, acquire);
+    if (fd >= 0)
+        return fd;
+    fd = sni_plat_event_open();
+    if (fd < 0)
+        return fd;
+    int found = -1;
+    /* acq_rel: publishes the descriptor; or learns that of whoever was first */
+    if (!sni_atomic_cas(&sched->event_fd, &found, fd, acq_rel, acquire)) {
+        sni_plat_event_close(fd);
+        return found;
+    }
+    sni_plat_event_set(fd); /* what was pushed before is to be looked at */
+    return fd;
 }
 
 static const struct sni_home_ops home_ops = {
@@ -190,7 +232,7 @@ static void worker_thread(void *arg)
     if (w->sched->config.pin)
         (void)sni_plat_thread_pin(sni_plat_cpu_nth((int)w->index));
     (void)sni_plat_fault_thread_init(&fault);
-    sni_worker_run(w, NULL);
+    sni_worker_run(w, SNI_DRIVE_THREAD, NULL);
     sni_plat_fault_thread_finish(&fault);
 }
 
@@ -224,7 +266,8 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
 {
     *sched = (struct sni_sched){.home = {&home_ops}, .config = *config};
     sched->workers_n = config->single_threaded ? 1 : config->workers;
-    sni_atomic_store(&sched->ids, 1, relaxed); /* relaxed: nobody else is here yet */
+    sni_atomic_store(&sched->ids, 1, relaxed);       /* relaxed: nobody else is here yet */
+    sni_atomic_store(&sched->event_fd, -1, relaxed); /* relaxed: as above               */
     int rc = sni_arena_get(&sched->arena);
     if (rc < 0)
         return rc;
@@ -272,6 +315,9 @@ void sni_sched_finish(struct sni_sched *sched)
     }
     sni_record_cache_finish(&sched->outside);
     sni_stack_pool_finish(&sched->stacks);
+    int fd = sni_atomic_load(&sched->event_fd, relaxed); /* relaxed: nobody else is here */
+    if (fd >= 0)
+        sni_plat_event_close(fd);
     free(sched->workers);
     sched->workers = NULL;
 }

@@ -28,6 +28,13 @@
 
 struct sni_sched;
 
+/* Why a worker runs, and so when it returns. */
+enum sni_drive {
+    SNI_DRIVE_THREAD, /* its own thread: until the scheduler stops                       */
+    SNI_DRIVE_UNTIL,  /* single-threaded: until a task, or all tasks, have ended          */
+    SNI_DRIVE_TURN,   /* single-threaded: until nothing is runnable, or the time is up    */
+};
+
 enum sni_after {
     SNI_AFTER_NOTHING,
     SNI_AFTER_PUBLISH,   /* `what` is a waiter: its fiber may be resumed from now on  */
@@ -48,6 +55,8 @@ struct sni_worker {
     struct sni_task *handoff;     /* from a fiber to the loop: run this next               */
     const struct sni_task *until; /* whose end makes the worker return, or NULL            */
     bool must_return;             /* it has ended                                          */
+    enum sni_drive drive;
+    int64_t turn_until_ns; /* of a turn                                             */
     struct sni_context loop;
     struct sni_context native;
     struct sni_context dead; /* a loop that was left behind, while it is left         */
@@ -95,6 +104,7 @@ struct sni_sched {
     struct sni_mutex outside_lock;   /* guards the next                                     */
     struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
+    SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
     struct sni_worker *workers;      /* immutable; an array                                 */
@@ -111,13 +121,20 @@ void sni_sched_stop(struct sni_sched *sched);
 /* Stop, and free everything. */
 void sni_sched_finish(struct sni_sched *sched);
 
-/* Spawn from any thread; queues the task. */
-int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool handle,
-                    struct sni_task **out);
+/* Spawn from any thread; queues the task. With `has_handle`, *handle is its handle. */
+int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
+                    sn_task **handle);
 
-/* Run tasks on this thread (single-threaded schedulers) until `task` has ended; NULL: until no
- * task is alive. */
-int sni_sched_drive(struct sni_sched *sched, const struct sni_task *task);
+/* Run tasks on this thread (single-threaded schedulers) until the task of `handle`, which the
+ * caller owns, has ended; NULL: until no task is alive. Returns 0, -EBUSY */
+int sni_sched_drive(struct sni_sched *sched, sn_task *handle);
+
+/* Run what is runnable on this thread (single-threaded schedulers) until nothing is, or `until`
+ * has passed. Returns 0, -EBUSY */
+int sni_sched_turn(struct sni_sched *sched, sn_deadline until);
+
+/* The descriptor that is readable when a turn has something to do. Returns it, or -errno */
+int sni_sched_event_fd(struct sni_sched *sched);
 
 /* Wait until no task is alive or `until` has passed. Returns 0, -ETIMEDOUT */
 int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until);
@@ -133,7 +150,7 @@ struct sni_worker *sni_worker_current(void);
 extern const struct sni_exec_ops sni_worker_exec_ops;
 
 /* worker.c: the thread's part; returns when the scheduler stops or `until` has completed. */
-void sni_worker_run(struct sni_worker *w, const struct sni_task *until);
+void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until);
 void sni_worker_ready(struct sni_task *task);
 void sni_worker_leave(struct sni_task *task);
 void sni_worker_yield(struct sni_task *task);

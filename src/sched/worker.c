@@ -99,8 +99,8 @@ static bool must_return(struct sni_worker *w)
 /* Where to switch in order to run `next`: to its fiber, or to the loop. */
 static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
 {
-    if (sni_unlikely(must_return(w))) {
-        w->handoff = next;
+    if (sni_unlikely(must_return(w) || w->drive == SNI_DRIVE_TURN)) {
+        w->handoff = next; /* the loop decides */
         next = NULL;
     }
     while (next != NULL && next->kind == SNI_TASK_FIBER) {
@@ -191,9 +191,11 @@ static void fiber_main(void *pass)
 
 static void run_fiber(struct sni_worker *w, struct sni_task *task)
 {
-    struct sni_context *to = way_to(w, task);
-    if (to != &w->loop)
-        (void)arrive(sni_context_switch(&w->loop, to, w));
+    if (task->stack == NULL && !give_stack(w, task))
+        return;
+    sni_probe_count(&w->probe, SNI_PROBE_switches);
+    w->exec.exec.fiber = task;
+    (void)arrive(sni_context_switch(&w->loop, &task->context, w));
 }
 
 static void run(struct sni_worker *w, struct sni_task *task)
@@ -267,19 +269,29 @@ static struct sni_task *next_task(struct sni_worker *w)
     return task;
 }
 
-/* Single-threaded: nobody else can make work when no task is alive. */
-static bool nothing_to_wait_for(struct sni_worker *w)
+/* A worker that is driven by somebody's thread goes back to it: nobody else can make work when
+ * no task is alive; and a turn waits for nothing. */
+static bool is_over(struct sni_worker *w)
 {
-    return w->sched->config.single_threaded && w->until == NULL && sni_sched_alive(w->sched) == 0;
+    switch (w->drive) {
+    case SNI_DRIVE_THREAD:
+        return false;
+    case SNI_DRIVE_UNTIL:
+        return w->until == NULL && sni_sched_alive(w->sched) == 0;
+    default:
+        return sni_plat_now_ns() >= w->turn_until_ns;
+    }
 }
 
 static void loop_main(void *pass)
 {
     struct sni_worker *w = arrive(pass);
-    while (!must_return(w) && !nothing_to_wait_for(w)) {
+    while (!must_return(w) && !is_over(w)) {
         struct sni_task *task = next_task(w);
         if (task != NULL)
             run(w, task);
+        else if (w->drive == SNI_DRIVE_TURN)
+            break;
         else if (!must_return(w))
             sleep_until_woken(w);
     }
@@ -301,10 +313,11 @@ static int make_loop(struct sni_worker *w)
     return rc;
 }
 
-void sni_worker_run(struct sni_worker *w, const struct sni_task *until)
+void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until)
 {
     int rc = make_loop(w);
     sni_assert(rc == 0, "a worker has no memory for its own stack");
+    w->drive = drive;
     w->until = until;
     w->must_return = until != NULL && sni_task_is_complete(until);
     sni_exec_set(&w->exec.exec);

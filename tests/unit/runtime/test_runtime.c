@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The runtime (R2, R3, R24, R42, R150, R151): its options, its life, misuse, several at once. */
+#include "stress/gate.h"
 #include "unit/task/with_runtime.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -228,6 +230,109 @@ TEST(a_plain_thread_joins_a_task_by_blocking)
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2}, post_a_handle, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(result, 77);
+}
+
+/* ---- driven by a foreign loop (R45) ------------------------------------------------------- */
+
+static bool is_readable(int fd, int wait_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, wait_ms) == 1;
+}
+
+static int three_turns(void *arg)
+{
+    for (int i = 0; i < 3; i++) {
+        ++*(int *)arg;
+        sn_yield();
+    }
+    return 9;
+}
+
+TEST(a_turn_runs_what_can_run_and_comes_back)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_runtime_turn(rt, SN_FOREVER), 0);
+    int steps = 0;
+    sn_task *t = sn_runtime_spawn(rt, three_turns, &steps, .name = "stepper");
+    CHECK(t != NULL);
+    CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), 1); /* no time: nothing ran */
+    CHECK_EQ(steps, 0);
+    CHECK_EQ(sn_runtime_turn(rt, SN_FOREVER), 0);
+    CHECK_EQ(steps, 3);
+    CHECK_EQ(sn_join(t, NULL), 9);
+    sn_runtime_destroy(rt);
+}
+
+static struct gate gate;
+
+static int pass_gate(void *arg)
+{
+    (void)arg;
+    gate_pass(&gate);
+    return 4;
+}
+
+static void *open_gate(void *arg)
+{
+    (void)arg;
+    gate_let(&gate, SIZE_MAX);
+    return NULL;
+}
+
+TEST(a_foreign_loop_waits_for_the_descriptor_and_drives_the_runtime)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    int fd = sn_runtime_fd(rt);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(sn_runtime_fd(rt), fd);
+    CHECK_EQ(sn_runtime_turn(rt, SN_FOREVER), 0);
+    CHECK(!is_readable(fd, 0));
+
+    gate_init(&gate);
+    sn_task *t = sn_runtime_spawn(rt, pass_gate, NULL);
+    CHECK(is_readable(fd, 0));
+    CHECK_EQ(sn_runtime_turn(rt, SN_FOREVER), 1); /* it waits at the gate */
+    CHECK(!is_readable(fd, 0));
+
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, open_gate, NULL), 0);
+    CHECK(is_readable(fd, 10000)); /* the wake from the other thread */
+    while (sn_runtime_turn(rt, SN_FOREVER) > 0)
+        CHECK(is_readable(fd, 10000));
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(sn_join(t, NULL), 4);
+    sn_runtime_destroy(rt);
+}
+
+TEST(a_turn_that_ran_out_of_time_leaves_the_descriptor_readable)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    int fd = sn_runtime_fd(rt);
+    int steps = 0;
+    CHECK(sn_runtime_spawn(rt, three_turns, &steps, .detached = true) == NULL);
+    CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), 1);
+    CHECK(is_readable(fd, 0));
+    CHECK_EQ(sn_runtime_turn(rt, SN_FOREVER), 0);
+    CHECK_EQ(steps, 3);
+    sn_runtime_destroy(rt);
+}
+
+TEST(a_runtime_with_threads_of_its_own_is_not_driven)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}), 0);
+    CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), -EINVAL);
+    CHECK_EQ(sn_runtime_fd(rt), -EINVAL);
+    CHECK_EQ(sn_join(sn_runtime_spawn(rt, give_back, (void *)6), NULL), 6);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    int error = 0;
+    CHECK(sn_runtime_spawn(rt, give_back, NULL, .error = &error) == NULL);
+    CHECK_EQ(error, -EPERM);
+    sn_runtime_destroy(rt);
 }
 
 /* ---- what is left over (R21, R151) -------------------------------------------------------- */
