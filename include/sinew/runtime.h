@@ -5,12 +5,13 @@
  *
  * sn_run is enough for most programs. The rest is for those that embed Sinew, want several
  * runtimes, or choose sizes. Options that are 0 or NULL take their default; the environment
- * (SINEW_WORKERS, SINEW_STACK_BYTES) overrides the default, never what a program set. */
+ * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED) overrides the default, never what a program set. */
 #ifndef SINEW_RUNTIME_H
 #define SINEW_RUNTIME_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <sinew/annotate.h>
 #include <sinew/clock.h>
@@ -30,6 +31,9 @@ typedef struct sn_runtime_options {
     bool pin;             /* each worker stays on one processor                              */
     bool lifo;            /* fork-join: a worker runs its newest task first, others steal its
                               oldest; default: first come, first served                      */
+    uint64_t seed;        /* single-threaded: every choice of what runs next is drawn from
+                              this number, and the same one gives the same order; for tests.
+                              0: first come, first served                                     */
     size_t stack_bytes;   /* of a fiber that asks for nothing; default 64 KiB                */
     const char *name;     /* of its threads; default "sinew"                                 */
 } sn_runtime_options;

@@ -78,13 +78,19 @@ static int choose(const char *option, const char *variable, unsigned long long s
 
 static int configure(const sn_runtime_options *opts, struct sni_sched_config *config)
 {
-    unsigned long long workers, stack_bytes;
+    unsigned long long workers, stack_bytes, seed = opts->seed;
     int rc = choose("the option workers", "SINEW_WORKERS", opts->workers,
                     opts->workers != 0 ? 1 : (unsigned long long)sni_plat_cpu_count(), 1,
                     WORKERS_MAX, &workers);
     if (rc == 0)
         rc = choose("the option stack_bytes", "SINEW_STACK_BYTES", opts->stack_bytes,
                     STACK_BYTES_DEFAULT, STACK_BYTES_MIN, STACK_BYTES_MAX, &stack_bytes);
+    if (rc == 0 && seed == 0)
+        rc = from_environment("SINEW_SEED", 0, UINT64_MAX, &seed);
+    if (rc == 0 && opts->seed != 0 && !opts->single_threaded) {
+        fprintf(stderr, "sinew: the option seed needs the option single_threaded\n");
+        rc = -EINVAL;
+    }
     if (rc < 0)
         return rc;
     *config = (struct sni_sched_config){
@@ -95,7 +101,8 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
         .lifo = opts->lifo,
         .stack_bytes = (size_t)stack_bytes,
         .name = opts->name != NULL ? opts->name : "sinew",
-        .seed = sni_plat_random_seed(),
+        .seeded = seed != 0 && opts->single_threaded,
+        .seed = seed != 0 ? seed : sni_plat_random_seed(),
     };
     return 0;
 }

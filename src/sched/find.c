@@ -80,6 +80,8 @@ static bool push_by_priority(struct sni_sched *sched, struct sni_task *task)
 
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
 {
+    if (sni_unlikely(w->sched->config.seeded) && sni_lottery_push(&w->lottery, &task->link))
+        return;
     if (task->local) {
         sni_inject_push(&w->inbox, &task->link, SNI_PRIO_NORMAL);
         return;
@@ -93,7 +95,8 @@ void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 {
-    if (task->local || task->priority != SN_NORMAL || w->sched->config.lifo) {
+    if (task->local || task->priority != SN_NORMAL || w->sched->config.lifo ||
+        w->sched->config.seeded) {
         sni_worker_push_back(w, task);
         return;
     }
@@ -172,8 +175,23 @@ static struct sni_runlink *local_pop(struct sni_worker *w)
     return link;
 }
 
+/* A seeded scheduler: what others queued joins the draw. */
+static struct sni_task *draw(struct sni_worker *w)
+{
+    struct sni_inject *queues[] = {&w->sched->urgent, &w->inbox, &w->sched->inject};
+    for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
+        struct sni_runlink *link;
+        while ((link = sni_inject_pop(queues[i])) != NULL)
+            if (!sni_lottery_push(&w->lottery, link))
+                return sni_task_of(link); /* no memory to draw: it runs now */
+    }
+    return sni_task_of(sni_lottery_draw(&w->lottery, &w->rand));
+}
+
 struct sni_task *sni_worker_pick(struct sni_worker *w)
 {
+    if (sni_unlikely(w->sched->config.seeded))
+        return draw(w);
     struct sni_task *task;
     bool urgent = sni_inject_len(&w->sched->urgent) > 0;
     if (sni_unlikely(urgent && (w->tick + 1) % OTHERS_TICK != 0)) {
@@ -255,7 +273,7 @@ struct sni_task *sni_worker_search(struct sni_worker *w)
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
 {
     if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&sched->urgent) > 0 ||
-        sni_inject_len(&w->inbox) > 0)
+        sni_inject_len(&w->inbox) > 0 || w->lottery.count > 0)
         return true;
     for (unsigned i = 0; i < sched->workers_n && !sched->config.no_steal; i++)
         if (local_len(&sched->workers[i]) > 0)

@@ -19,7 +19,8 @@
  *     steal      claim: CAS real + n, steal stays. Copy the n cells. Completion: CAS steal = real,
  *                which the owner may have moved on by pops meanwhile
  *     push       if tail - steal < capacity: write the cell, tail + 1
- *     overflow   CAS both by half of the capacity; the cells in between are the owner's alone
+ *     overflow   if full by the head it has just read: CAS both by half of the capacity; the cells
+ *                in between are the owner's alone
  *
  * Each link leaves [real, tail) by one successful CAS of the one head word, so it is taken once.
  *
@@ -157,6 +158,8 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
             sni_inject_push(inject, link, prio);
             return 1;
         }
+        if (own_tail(q) - real < capacity_of(q))
+            continue; /* thieves have made it, and there may be less than half left */
         /* release: as in pop, see 2. relaxed on failure: a thief was faster, look again */
         if (sni_atomic_cas(&q->head_, &head, pack(real + half, real + half), release, relaxed)) {
             struct sni_runlink *first = chain_up(q, real, half, link);

@@ -312,6 +312,7 @@ void sni_sched_finish(struct sni_sched *sched)
     for (unsigned i = 0; i < sched->workers_n; i++) {
         sni_record_cache_finish(&sched->workers[i].records);
         sni_stack_cache_finish(&sched->workers[i].stacks);
+        sni_lottery_finish(&sched->workers[i].lottery);
     }
     sni_record_cache_finish(&sched->outside);
     sni_stack_pool_finish(&sched->stacks);

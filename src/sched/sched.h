@@ -23,6 +23,7 @@
 #include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
+#include "sched/lottery.h"
 #include "sched/runq.h"
 #include "task/task.h"
 
@@ -70,6 +71,7 @@ struct sni_worker {
     SNI_ATOMIC(uint64_t) ended;   /* anybody reads, see sni_sched_alive                    */
     struct sni_runq runq;         /* thieves steal; unused in a LIFO scheduler, which has: */
     struct sni_deque deque;       /* thieves steal                                         */
+    struct sni_lottery lottery;   /* of a seeded scheduler, instead of all queues           */
     struct sni_inject inbox;      /* tasks that only this worker may run; anybody pushes   */
     struct sni_parker parker;     /* anybody unparks                                       */
     struct sni_probe probe;
@@ -82,7 +84,8 @@ struct sni_sched_config {
     bool single_threaded;
     bool no_steal;
     bool pin;
-    bool lifo; /* fork-join: newest first, oldest stolen */
+    bool lifo;   /* fork-join: newest first, oldest stolen */
+    bool seeded; /* every choice is drawn from `seed` */
     size_t stack_bytes;
     const char *name;
     uint64_t seed;

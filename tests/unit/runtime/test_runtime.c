@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int give_back(void *arg)
@@ -333,6 +334,63 @@ TEST(a_runtime_with_threads_of_its_own_is_not_driven)
     CHECK(sn_runtime_spawn(rt, give_back, NULL, .error = &error) == NULL);
     CHECK_EQ(error, -EPERM);
     sn_runtime_destroy(rt);
+}
+
+/* ---- seeded (R190) ------------------------------------------------------------------------ */
+
+static char order[64];
+static int order_used;
+
+static int note_turns(void *arg)
+{
+    for (int i = 0; i < 4; i++) {
+        order[order_used++] = (char)(intptr_t)arg;
+        sn_yield();
+    }
+    return 0;
+}
+
+static int run_five(void *arg)
+{
+    (void)arg;
+    sn_task *t[5];
+    for (intptr_t i = 0; i < 5; i++)
+        t[i] = sn_spawn(note_turns, (void *)('a' + i), .priority = (sn_priority)(i % 4));
+    for (int i = 0; i < 5; i++)
+        CHECK_EQ(sn_join(t[i], NULL), 0);
+    return 0;
+}
+
+static const char *order_of(uint64_t seed)
+{
+    memset(order, 0, sizeof(order));
+    order_used = 0;
+    CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true, .seed = seed}, run_five, NULL),
+             0);
+    CHECK_EQ(order_used, 20);
+    return order;
+}
+
+TEST(the_same_seed_gives_the_same_order_and_others_give_others)
+{
+    char first[64];
+    int different = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        strcpy(first, order_of(seed));
+        CHECK_STR_EQ(order_of(seed), first);
+        different += strcmp(first, order_of(seed + 1000)) != 0;
+    }
+    CHECK_GE(different, 49);
+    CHECK_EQ(setenv("SINEW_SEED", "7", 1), 0);
+    strcpy(first, order_of(7));
+    CHECK_STR_EQ(order_of(0), first);
+}
+
+TEST(a_seed_without_a_single_thread_is_refused)
+{
+    sn_runtime *rt = NULL;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.seed = 1, .workers = 2}), -EINVAL);
+    CHECK(rt == NULL);
 }
 
 /* ---- what is left over (R21, R151) -------------------------------------------------------- */
