@@ -51,6 +51,9 @@ typedef struct sn_spawn_options {
                            copy: the caller's may go away. At most SN_COPY_BYTES_MAX          */
     sn_priority priority; /* default SN_NORMAL                                                */
     bool local;           /* stays on the worker that spawned it                                */
+    bool keeps_fp;        /* a fiber's rounding mode and other floating point control words are
+                           its own; costs some 10 ns per suspension. Otherwise what a task
+                           changes, it must change back before it waits or ends              */
     bool detached;        /* no handle: sn_spawn gives NULL, also if it worked; see `error`     */
     int *error;           /* where to put 0 or the reason why sn_spawn gave NULL                */
 } sn_spawn_options;

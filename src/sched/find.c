@@ -301,7 +301,8 @@ bool sni_worker_take_unstarted(struct sni_task *task)
     if (w == NULL || !w->sched->config.lifo || &w->sched->home != sni_task_home(task))
         return false;
     struct sni_task *fiber = w->exec.exec.fiber;
-    if (fiber == NULL || task->kind != SNI_TASK_FIBER || task->local || !has_room(fiber, task))
+    if (fiber == NULL || task->kind != SNI_TASK_FIBER || task->local || task->keeps_fp ||
+        !has_room(fiber, task))
         return false;
     struct sni_runlink *link = sni_deque_pop(&w->deque);
     if (link == &task->link && task->stack == NULL)

@@ -62,6 +62,7 @@ struct sni_worker {
     struct sni_context native;
     struct sni_context dead; /* a loop that was left behind, while it is left         */
     struct sni_stack *loop_stack;
+    uint64_t fp_control; /* the words that tasks begin with, see keeps_fp         */
     struct sni_record_cache records;
     struct sni_stack_cache stacks;
     struct sni_rand rand;

@@ -117,13 +117,26 @@ static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
     return &w->loop;
 }
 
+/* Leave `me` for `to`, until somebody comes back. */
+static void switch_away(struct sni_worker *w, struct sni_task *me, struct sni_context *to)
+{
+    if (sni_likely(!me->keeps_fp)) {
+        (void)arrive(sni_context_switch(&me->context, to, w));
+        return;
+    }
+    uint64_t mine = sni_fp_control_get();
+    sni_fp_control_set(w->fp_control);
+    (void)arrive(sni_context_switch(&me->context, to, w));
+    sni_fp_control_set(mine);
+}
+
 static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 {
     struct sni_worker *w = (struct sni_worker *)(void *)exec;
     struct sni_task *me = exec->fiber;
     struct sni_context *to = way_to(w, sni_worker_pick(w));
     do_after(w, SNI_AFTER_PUBLISH, waiter);
-    (void)arrive(sni_context_switch(&me->context, to, w));
+    switch_away(w, me, to);
 }
 
 static void resume(void *fiber)
@@ -144,7 +157,7 @@ void sni_worker_yield(struct sni_task *task)
         return;
     struct sni_context *to = way_to(w, next);
     do_after(w, SNI_AFTER_QUEUE, fiber);
-    (void)arrive(sni_context_switch(&fiber->context, to, w));
+    switch_away(w, fiber, to);
 }
 
 /* ---- the life of a fiber ---------------------------------------------------------------- */
@@ -153,6 +166,8 @@ void sni_worker_yield(struct sni_task *task)
 _Noreturn static void leave_fiber(struct sni_worker *w, struct sni_task *task,
                                   struct sni_task *next)
 {
+    if (task->keeps_fp)
+        sni_fp_control_set(w->fp_control);
     struct sni_context *to = way_to(w, next);
     do_after(w, SNI_AFTER_REAP, task);
     sni_context_exit(&task->context, to, w);
@@ -163,7 +178,7 @@ static void end_or_begin_another(struct sni_worker *w, struct sni_task *task)
 {
     struct sni_task *next = sni_worker_pick(w);
     bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
-                next->stack_bytes == task->stack_bytes;
+                next->stack_bytes == task->stack_bytes && !task->keeps_fp;
     if (!fits || must_return(w))
         leave_fiber(w, task, next);
     next->stack = task->stack;
@@ -320,6 +335,7 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
     w->drive = drive;
     w->until = until;
     w->must_return = until != NULL && sni_task_is_complete(until);
+    w->fp_control = sni_fp_control_get();
     sni_exec_set(&w->exec.exec);
     (void)arrive(sni_context_switch(&w->native, &w->loop, w));
     sni_exec_set(NULL);

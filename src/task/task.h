@@ -68,6 +68,7 @@ struct sni_task {
     uint8_t kind;              /* immutable                                                */
     uint8_t priority;          /* immutable: sn_priority                                   */
     bool local;                /* immutable                                                */
+    bool keeps_fp;             /* immutable                                                */
     bool panicked;             /* rule 3                                                   */
     uint16_t worker;           /* local: immutable, the worker it stays on                 */
 };

@@ -2,6 +2,7 @@
 /* Tasks (R20-R28): spawn, join, detach, misuse of handles, panics, both forms, both levels. */
 #include "unit/task/with_runtime.h"
 
+#include <fenv.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -433,6 +434,43 @@ TASK_TEST(a_coroutine_task_may_panic_too)
         CHECK_EQ(sn_join(sn_spawn_coro(unlucky, &frame), &how), -ECONNABORTED);
         CHECK_STR_EQ(how.message, "coroutine 13");
     }
+    return 0;
+}
+
+/* ---- floating point control words (R50) ---------------------------------------------------- */
+
+static int round_up(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(fegetround(), FE_TONEAREST);
+    CHECK_EQ(fesetround(FE_UPWARD), 0);
+    for (int i = 0; i < 10; i++) {
+        sn_yield();
+        CHECK_EQ(fegetround(), FE_UPWARD);
+    }
+    return 0; /* and does not change it back */
+}
+
+static int round_to_nearest(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(fegetround(), FE_TONEAREST);
+        sn_yield();
+    }
+    return 0;
+}
+
+TASK_TEST(a_task_that_asks_for_it_keeps_its_own_rounding_mode)
+{
+    (void)arg;
+    sn_task *t[8];
+    for (int i = 0; i < 8; i++)
+        t[i] = i % 2 == 0 ? sn_spawn(round_up, NULL, .keeps_fp = true)
+                          : sn_spawn(round_to_nearest, NULL);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(sn_join(t[i], NULL), 0);
+    CHECK_EQ(fegetround(), FE_TONEAREST);
     return 0;
 }
 
