@@ -2,7 +2,8 @@
 /* with_runtime.h - run a function as the main task of a runtime, of every kind (R4).
  *
  * TASK_TEST(name) { body } makes five tests: the body runs inside a task of a single-threaded
- * runtime and of one with four workers, in FIFO and in LIFO order (R41), and under twenty seeds (R190). */
+ * runtime and of one with four workers, in FIFO and in LIFO order (R41), and under twenty
+ * seeds (R190). */
 #ifndef SINEW_TESTS_WITH_RUNTIME_H
 #define SINEW_TESTS_WITH_RUNTIME_H
 
