@@ -269,16 +269,23 @@ struct sni_task *sni_worker_search(struct sni_worker *w)
     return task;
 }
 
-/* Behind the fence of sni_idle_sleep or sni_idle_end_search: is there anything for `w`? */
-bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
+/* Behind the fence of sni_idle_sleep or sni_idle_end_search: is there anything that any worker
+ * may take? Not the slots: what is in there, its worker will run next. */
+bool sni_sched_has_shared_work(struct sni_sched *sched)
 {
-    if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&sched->urgent) > 0 ||
-        sni_inject_len(&w->inbox) > 0 || w->lottery.count > 0)
+    if (sni_inject_len(&sched->inject) > 0 || sni_inject_len(&sched->urgent) > 0)
         return true;
     for (unsigned i = 0; i < sched->workers_n && !sched->config.no_steal; i++)
         if (local_len(&sched->workers[i]) > 0)
             return true;
     return false;
+}
+
+/* Is there anything for `w`? */
+bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
+{
+    return sni_sched_has_shared_work(sched) || sni_inject_len(&w->inbox) > 0 ||
+           local_len(w) > 0 || w->lottery.count > 0;
 }
 
 /* ---- running a task where it is waited for ----------------------------------------------- */

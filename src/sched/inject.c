@@ -101,20 +101,47 @@ struct sni_runlink *sni_inject_pop(struct sni_inject *q)
     return link;
 }
 
-size_t sni_inject_pop_chain(struct sni_inject *q, size_t limit, struct sni_runlink **chain)
+/* Under the lock: the next `count` links, one by one as their classes come. */
+static struct sni_runlink *take_mixed(struct sni_inject *q, size_t count)
 {
-    *chain = NULL;
-    if (sni_inject_len(q) == 0)
-        return 0;
-    struct sni_runlink **end = chain;
-    sni_mutex_lock(&q->lock_);
-    size_t length = sni_inject_len(q);
-    size_t count = limit < length ? limit : length;
+    struct sni_runlink *chain = NULL;
+    struct sni_runlink **end = &chain;
     for (size_t i = 0; i < count; i++) {
         *end = take(q);
         end = &(*end)->next;
     }
-    set_length(q, length - count);
+    return chain;
+}
+
+/* Under the lock, when only one class waits: the chain is cut, not rebuilt. */
+static struct sni_runlink *take_uniform(struct sni_inject *q, size_t count)
+{
+    unsigned prio = (unsigned)__builtin_ctz(q->waiting_);
+    struct sni_runlink *first = q->lists_[prio].first;
+    struct sni_runlink *last = first;
+    for (size_t i = 1; i < count; i++)
+        last = last->next;
+    q->tick_ += (uint32_t)count;
+    q->lists_[prio].first = last->next;
+    if (last->next == NULL)
+        q->waiting_ = 0;
+    last->next = NULL;
+    return first;
+}
+
+size_t sni_inject_pop_chain(struct sni_inject *q, size_t limit, struct sni_runlink **chain)
+{
+    *chain = NULL;
+    if (sni_inject_len(q) == 0 || limit == 0)
+        return 0;
+    sni_mutex_lock(&q->lock_);
+    size_t length = sni_inject_len(q);
+    size_t count = limit < length ? limit : length;
+    if (count > 0) {
+        bool uniform = (q->waiting_ & (q->waiting_ - 1)) == 0;
+        *chain = uniform ? take_uniform(q, count) : take_mixed(q, count);
+        set_length(q, length - count);
+    }
     sni_mutex_unlock(&q->lock_);
     return count;
 }

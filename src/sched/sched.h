@@ -167,6 +167,7 @@ void sni_worker_push(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task);
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task);
+bool sni_sched_has_shared_work(struct sni_sched *sched);
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w);
 
 /* The worker behind an executor of this kind, or NULL. */

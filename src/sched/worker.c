@@ -233,7 +233,7 @@ static void stop_searching(struct sni_worker *w)
 {
     struct sni_sched *sched = w->sched;
     w->searching = false;
-    if (!sni_idle_end_search(&sched->idle, w->index) || !sni_sched_has_work(sched, w))
+    if (!sni_idle_end_search(&sched->idle, w->index) || !sni_sched_has_shared_work(sched))
         return;
     int index = sni_idle_submit(&sched->idle);
     if (index >= 0)
@@ -313,10 +313,8 @@ static void loop_main(void *pass)
     if (w->handoff != NULL)
         sni_worker_push_back(w, w->handoff);
     w->handoff = NULL;
-    if (w->searching) {
-        w->searching = false;
-        (void)sni_idle_end_search(&w->sched->idle, w->index);
-    }
+    if (w->searching)
+        stop_searching(w); /* a wake that was meant for us goes to another */
     sni_context_exit(&w->loop, &w->native, w);
 }
 

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The run queue of a worker (R40): FIFO, stolen by half, overflow of half, the slot and its budget;
+ * then owner and thieves on real threads, which must take each link exactly once. That all their
+ * interleavings are right is tests/model's to show. */
+#include "harness.h"
+#include "sched/inject.h"
+#include "sched/runq.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CAPACITY = 8 };
+
+static struct sni_runlink links[64];
+static struct sni_runq q;
+static sni_runq_cell cells[CAPACITY];
+static struct sni_runq other;
+static sni_runq_cell other_cells[CAPACITY];
+
+/* Both empty, their indices at `start`. */
+static void start_at(uint32_t start)
+{
+    sni_runq_init(&q, cells, CAPACITY);
+    sni_runq_init(&other, other_cells, CAPACITY);
+    struct sni_runq *both[] = {&q, &other};
+    for (int i = 0; i < 2; i++) {
+        both[i]->head_.raw_ = (uint64_t)start << 32 | start;
+        both[i]->tail_.raw_ = start;
+        both[i]->head_seen_ = start;
+    }
+}
+
+static void push(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        CHECK(sni_runq_push(&q, &links[i]));
+}
+
+static void check_pops(struct sni_runq *from, unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        CHECK_PTR_EQ(sni_runq_pop(from), &links[i]);
+    CHECK_PTR_EQ(sni_runq_pop(from), NULL);
+}
+
+TEST(a_new_runq_is_empty)
+{
+    start_at(0);
+    CHECK_PTR_EQ(sni_runq_pop(&q), NULL);
+    CHECK_EQ(sni_runq_len(&q), 0);
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_PTR_EQ(first, NULL);
+}
+
+TEST(a_runq_is_first_in_first_out_and_has_an_end)
+{
+    start_at(0);
+    push(0, CAPACITY);
+    CHECK_EQ(sni_runq_len(&q), CAPACITY);
+    CHECK(!sni_runq_push(&q, &links[CAPACITY]));
+    CHECK_EQ(sni_runq_len(&q), CAPACITY);
+    check_pops(&q, 0, CAPACITY);
+}
+
+TEST(a_runq_goes_on_when_its_indices_wrap)
+{
+    for (uint32_t before = 0; before < 2 * CAPACITY; before++) {
+        start_at(UINT32_MAX - before);
+        for (int round = 0; round < 4; round++) {
+            push(0, CAPACITY);
+            CHECK(!sni_runq_push(&q, &links[40]));
+            CHECK_EQ(sni_runq_len(&q), CAPACITY);
+            CHECK_PTR_EQ(sni_runq_pop(&q), &links[0]);
+            struct sni_runlink *first = NULL;
+            CHECK_EQ(sni_runq_steal(&q, &other, &first), 4);
+            CHECK_PTR_EQ(first, &links[1]);
+            check_pops(&other, 2, 3);
+            check_pops(&q, 5, 3);
+        }
+    }
+}
+
+TEST(a_thief_takes_the_older_half_rounded_up)
+{
+    for (unsigned queued = 1; queued <= CAPACITY; queued++) {
+        start_at(0);
+        push(0, queued);
+        unsigned half = queued - queued / 2;
+        struct sni_runlink *first = NULL;
+        CHECK_EQ(sni_runq_steal(&q, &other, &first), half);
+        CHECK_PTR_EQ(first, &links[0]);
+        CHECK_EQ(sni_runq_len(&other), half - 1);
+        check_pops(&other, 1, half - 1);
+        check_pops(&q, half, queued - half);
+    }
+}
+
+TEST(a_thief_takes_only_what_fits)
+{
+    start_at(0);
+    for (unsigned i = 0; i < CAPACITY - 1; i++)
+        CHECK(sni_runq_push(&other, &links[20 + i]));
+    push(0, CAPACITY);
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, &first), 2); /* one cell, and the one to be run */
+    CHECK_PTR_EQ(first, &links[0]);
+    CHECK_EQ(sni_runq_steal(&q, &other, &first), 1);
+    CHECK_PTR_EQ(first, &links[2]);
+    check_pops(&q, 3, CAPACITY - 3);
+}
+
+/* A thief that has claimed and not completed: others find nothing to steal, the owner pops on, and
+ * does not come round to the claimed cells. */
+TEST(a_steal_under_way_keeps_its_cells_and_other_thieves_out)
+{
+    start_at(0);
+    push(0, CAPACITY);
+    q.head_.raw_ = (uint64_t)0 << 32 | 3; /* claimed 0, 1 and 2 */
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_PTR_EQ(sni_runq_pop(&q), &links[3]);
+    CHECK(!sni_runq_push(&q, &links[8]));
+    CHECK_EQ(sni_runq_len(&q), 4);
+
+    struct sni_inject inject;
+    sni_inject_init(&inject);
+    CHECK_EQ(sni_runq_overflow(&q, &links[8], &inject, SNI_PRIO_HIGH), 1); /* does not wait */
+    CHECK_PTR_EQ(sni_inject_pop(&inject), &links[8]);
+
+    q.head_.raw_ = (uint64_t)4 << 32 | 4;                                  /* completed */
+    CHECK_EQ(sni_runq_overflow(&q, &links[9], &inject, SNI_PRIO_HIGH), 0); /* fits now */
+    CHECK_EQ(sni_inject_len(&inject), 0);
+    for (unsigned i = 4; i < 8; i++)
+        CHECK_PTR_EQ(sni_runq_pop(&q), &links[i]);
+    CHECK_PTR_EQ(sni_runq_pop(&q), &links[9]);
+}
+
+TEST(an_overflow_moves_the_older_half_and_the_new_link_to_all)
+{
+    start_at(UINT32_MAX - 2);
+    push(0, CAPACITY);
+    struct sni_inject inject;
+    sni_inject_init(&inject);
+    CHECK_EQ(sni_runq_overflow(&q, &links[8], &inject, SNI_PRIO_LOW), CAPACITY / 2 + 1);
+    CHECK_EQ(sni_inject_len(&inject), CAPACITY / 2 + 1);
+    for (unsigned i = 0; i < CAPACITY / 2; i++)
+        CHECK_PTR_EQ(sni_inject_pop(&inject), &links[i]);
+    CHECK_PTR_EQ(sni_inject_pop(&inject), &links[8]);
+    CHECK_PTR_EQ(sni_inject_pop(&inject), NULL);
+    check_pops(&q, CAPACITY / 2, CAPACITY / 2);
+}
+
+FAIL_TEST(a_runq_of_three_cells_is_refused, "power of two")
+{
+    sni_runq_init(&q, cells, 3);
+}
+
+/* ---- the slot ------------------------------------------------------------------------------ */
+
+TEST(the_slot_gives_back_what_it_displaces)
+{
+    start_at(0);
+    CHECK(!sni_runq_slot_full(&q));
+    CHECK_PTR_EQ(sni_runq_slot_take(&q), NULL);
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[0]), NULL);
+    CHECK(sni_runq_slot_full(&q));
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[1]), &links[0]);
+    CHECK_PTR_EQ(sni_runq_slot_take(&q), &links[1]);
+    CHECK_PTR_EQ(sni_runq_slot_take(&q), NULL);
+}
+
+TEST(the_slot_refuses_after_three_uses_in_a_row_until_the_ring_had_a_turn)
+{
+    start_at(0);
+    push(10, 1);
+    for (unsigned i = 0; i < SNI_RUNQ_SLOT_BUDGET; i++) {
+        CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[i]), NULL);
+        CHECK_PTR_EQ(sni_runq_slot_take(&q), &links[i]);
+    }
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[5]), &links[5]); /* to the ring with it */
+    CHECK(!sni_runq_slot_full(&q));
+    CHECK_PTR_EQ(sni_runq_pop(&q), &links[10]);
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[5]), NULL);
+    CHECK_PTR_EQ(sni_runq_slot_take(&q), &links[5]);
+
+    q.slot_uses_ = SNI_RUNQ_SLOT_BUDGET;
+    sni_runq_slot_reset(&q); /* a task from the inject queue is a turn, too */
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[6]), NULL);
+}
+
+TEST(the_slot_can_be_stolen_but_a_steal_of_the_ring_leaves_it)
+{
+    start_at(0);
+    CHECK_PTR_EQ(sni_runq_slot_steal(&q), NULL);
+    CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[0]), NULL);
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_PTR_EQ(sni_runq_slot_steal(&q), &links[0]);
+    CHECK_PTR_EQ(sni_runq_slot_take(&q), NULL);
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+enum { WORKERS = 4, MADE = 400000, SMALL = 32 };
+
+struct item {
+    struct sni_runlink link;
+    unsigned value; /* written by the maker, read by the taker: order is checked by TSan */
+    unsigned taken;
+};
+
+static struct {
+    struct sni_runq ring;
+    sni_runq_cell cells[SMALL];
+} workers[WORKERS];
+static struct sni_inject inject_all;
+static struct item *items;
+static SNI_ATOMIC(uint32_t) taken;
+
+static void take(struct sni_runlink *link)
+{
+    struct item *item = sni_container_of(link, struct item, link);
+    CHECK_EQ(item->value, (unsigned)(item - items));
+    item->taken++;
+    sni_atomic_fetch_add(&taken, 1, relaxed);
+}
+
+static void *work_for_others(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    struct sni_runq *own = &workers[me].ring;
+    while (sni_atomic_load(&taken, relaxed) < MADE) {
+        struct sni_runlink *link = sni_runq_pop(own);
+        if (link == NULL)
+            link = sni_inject_pop(&inject_all);
+        for (unsigned i = 1; link == NULL && i < WORKERS; i++) {
+            struct sni_runq *victim = &workers[(me + i) % WORKERS].ring;
+            if (sni_runq_steal(victim, own, &link) == 0)
+                link = sni_runq_slot_steal(victim);
+        }
+        if (link != NULL)
+            take(link);
+    }
+    return NULL;
+}
+
+/* Worker 0 makes all the work: pushes bursts, uses its slot, pops some itself. */
+static void *make_work(void *arg)
+{
+    struct sni_runq *own = &workers[0].ring;
+    for (unsigned i = 0; i < MADE; i++) {
+        items[i].value = i;
+        struct sni_runlink *link = &items[i].link;
+        if (i % 3 == 0)
+            link = sni_runq_slot_swap(own, link);
+        if (link != NULL && !sni_runq_push(own, link))
+            (void)sni_runq_overflow(own, link, &inject_all, i % SNI_PRIO_COUNT);
+        if (i % 5 == 0 && (link = sni_runq_pop(own)) != NULL)
+            take(link);
+        if (i % 7 == 0 && (link = sni_runq_slot_take(own)) != NULL)
+            take(link);
+    }
+    struct sni_runlink *link = sni_runq_slot_take(own);
+    if (link != NULL)
+        take(link);
+    return work_for_others(arg);
+}
+
+TEST(each_link_is_taken_once_by_owner_or_thieves, .limit_s = 60)
+{
+    items = calloc(MADE, sizeof(*items));
+    CHECK(items != NULL);
+    sni_inject_init(&inject_all);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        sni_runq_init(&workers[i].ring, workers[i].cells, SMALL);
+        uint32_t start = UINT32_MAX - 1000; /* wraps on the way */
+        workers[i].ring.head_.raw_ = (uint64_t)start << 32 | start;
+        workers[i].ring.tail_.raw_ = start;
+        workers[i].ring.head_seen_ = start;
+    }
+    pthread_t threads[WORKERS];
+    for (uintptr_t i = 0; i < WORKERS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, i == 0 ? make_work : work_for_others, (void *)i),
+                 0);
+    for (unsigned i = 0; i < WORKERS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    for (unsigned i = 0; i < MADE; i++)
+        CHECK_EQ(items[i].taken, 1);
+    free(items);
+}
