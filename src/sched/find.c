@@ -78,7 +78,13 @@ static bool push_by_priority(struct sni_sched *sched, struct sni_task *task)
 
 /* ---- queueing -------------------------------------------------------------------------- */
 
-void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
+/* The usual case, in one place: a plain task, a FIFO scheduler, room in the ring. */
+static bool push_plain(struct sni_worker *w, struct sni_task *task)
+{
+    return sni_likely(w->plain && !task->special) && sni_runq_push(&w->runq, &task->link);
+}
+
+static void push_rarer(struct sni_worker *w, struct sni_task *task)
 {
     if (sni_unlikely(w->sched->config.seeded) && sni_lottery_push(&w->lottery, &task->link))
         return;
@@ -86,17 +92,21 @@ void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
         sni_inject_push(&w->inbox, &task->link, SNI_PRIO_NORMAL);
         return;
     }
-    bool shared = push_by_priority(w->sched, task);
-    if (!shared)
+    if (!push_by_priority(w->sched, task))
         local_push(w, &task->link);
-    if (w->sched->workers_n > 1 && (shared || !w->sched->config.no_steal))
+}
+
+void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
+{
+    if (!push_plain(w, task))
+        push_rarer(w, task);
+    if (w->wakes)
         wake_one(w->sched, w);
 }
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 {
-    if (task->local || task->priority != SN_NORMAL || w->sched->config.lifo ||
-        w->sched->config.seeded) {
+    if (sni_unlikely(!w->plain || task->special)) {
         sni_worker_push_back(w, task);
         return;
     }
@@ -108,7 +118,7 @@ void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 /* A task that gives way: behind all others, in a LIFO scheduler too. */
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
 {
-    if (w->sched->config.lifo && !task->local && task->priority == SN_NORMAL)
+    if (w->sched->config.lifo && !task->special)
         sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
     else
         sni_worker_push_back(w, task);
@@ -194,7 +204,7 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
         return draw(w);
     struct sni_task *task;
     bool urgent = sni_inject_len(&w->sched->urgent) > 0;
-    if (sni_unlikely(urgent && (w->tick + 1) % OTHERS_TICK != 0)) {
+    if (sni_unlikely(urgent) && (w->tick + 1) % OTHERS_TICK != 0) {
         task = sni_task_of(sni_inject_pop(&w->sched->urgent));
         if (task != NULL) {
             w->tick++;
@@ -284,8 +294,8 @@ bool sni_sched_has_shared_work(struct sni_sched *sched)
 /* Is there anything for `w`? */
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
 {
-    return sni_sched_has_shared_work(sched) || sni_inject_len(&w->inbox) > 0 ||
-           local_len(w) > 0 || w->lottery.count > 0;
+    return sni_sched_has_shared_work(sched) || sni_inject_len(&w->inbox) > 0 || local_len(w) > 0 ||
+           w->lottery.count > 0;
 }
 
 /* ---- running a task where it is waited for ----------------------------------------------- */

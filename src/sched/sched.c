@@ -113,8 +113,8 @@ static void task_ended(struct sni_exec *exec, struct sni_task *task)
     /* relaxed, release: pairs with the acquire in sni_sched_alive */
     uint64_t before = sni_atomic_load(&w->ended, relaxed);
     sni_atomic_store(&w->ended, before + 1, release);
-    if (task == w->until)
-        w->must_return = true;
+    if (sni_unlikely(task == w->until))
+        sni_atomic_fetch_or(&w->detour, SNI_DETOUR_RETURN, relaxed); /* relaxed: our own */
     /* seq_cst fence: either we see end_wanted, or its writer sees our count */
     sni_atomic_fence(seq_cst);
     /* relaxed: ordered by the fence */
@@ -242,6 +242,8 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     w->exec.home = &sched->home;
     w->sched = sched;
     w->index = index;
+    w->plain = !sched->config.lifo && !sched->config.seeded;
+    w->wakes = !sched->config.no_steal && sched->workers_n > 1;
     sni_record_cache_init(&w->records, sched->arena);
     sni_stack_cache_init(&w->stacks, &sched->stacks);
     sni_rand_init(&w->rand, sched->config.seed + index);
@@ -296,9 +298,10 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
 
 void sni_sched_stop(struct sni_sched *sched)
 {
-    sni_atomic_store(&sched->stopping, 1, seq_cst);
-    for (unsigned i = 0; i < sched->started; i++)
+    for (unsigned i = 0; i < sched->started; i++) {
+        sni_atomic_fetch_or(&sched->workers[i].detour, SNI_DETOUR_RETURN, seq_cst);
         sni_parker_unpark(&sched->workers[i].parker);
+    }
     for (unsigned i = 0; i < sched->started; i++)
         (void)sni_plat_thread_join(&sched->workers[i].thread);
     sched->started = 0;

@@ -36,6 +36,12 @@ enum sni_drive {
     SNI_DRIVE_TURN,   /* single-threaded: until nothing is runnable, or the time is up    */
 };
 
+/* Bits of `detour`. */
+enum {
+    SNI_DETOUR_RETURN = 1, /* the worker must leave its loop                               */
+    SNI_DETOUR_TURN = 2,   /* it is driven by turns: the loop looks at the time            */
+};
+
 enum sni_after {
     SNI_AFTER_NOTHING,
     SNI_AFTER_PUBLISH,   /* `what` is a waiter: its fiber may be resumed from now on  */
@@ -50,12 +56,16 @@ struct sni_worker {
     struct sni_sched *sched;   /* immutable                                             */
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
+    bool plain;                /* immutable: FIFO and not seeded                        */
+    bool wakes;                /* immutable: others may take what it queues             */
     bool searching;            /* accounted as searching, see idle.h                    */
     enum sni_after after;      /* to be done by the next context                        */
     void *after_what;
     struct sni_task *handoff;     /* from a fiber to the loop: run this next               */
     const struct sni_task *until; /* whose end makes the worker return, or NULL            */
-    bool must_return;             /* it has ended                                          */
+    SNI_ATOMIC(uint32_t)
+    detour; /* why fibers must switch to the loop, see worker.c; a stop
+                                     sets RETURN from another thread                       */
     enum sni_drive drive;
     int64_t turn_until_ns; /* of a turn                                             */
     struct sni_context loop;
@@ -100,7 +110,6 @@ struct sni_sched {
     struct sni_inject inject;        /* any thread: normal and low tasks                    */
     struct sni_inject urgent;        /* any thread: high and critical tasks, of all workers */
     struct sni_idle idle;            /* any thread                                          */
-    SNI_ATOMIC(uint32_t) stopping;   /* any thread: workers leave their loop                */
     SNI_ATOMIC(uint32_t) end_word;   /* grows when the last task ended and somebody waits   */
     SNI_ATOMIC(uint32_t) end_wanted; /* somebody waits for the end of all tasks             */
     SNI_ATOMIC(uint64_t) ids;        /* blocks of task numbers                              */
@@ -157,7 +166,7 @@ extern const struct sni_exec_ops sni_worker_exec_ops;
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until);
 void sni_worker_ready(struct sni_task *task);
 void sni_worker_leave(struct sni_task *task);
-void sni_worker_yield(struct sni_task *task);
+void sni_worker_yield(struct sni_exec *exec, struct sni_task *task);
 bool sni_worker_take_unstarted(struct sni_task *task);
 
 /* find.c: where the next task comes from. */

@@ -36,6 +36,14 @@ static void reap(struct sni_worker *w, struct sni_task *task)
     sni_task_unref(&w->exec.exec, task);
 }
 
+static SNI_COLD void do_rarer(struct sni_worker *w, enum sni_after after, void *what)
+{
+    if (after == SNI_AFTER_REAP)
+        reap(w, what);
+    else if (after == SNI_AFTER_PUT_STACK)
+        sni_stack_put(&w->stacks, what);
+}
+
 /* First thing in every context that a switch comes to. */
 static struct sni_worker *arrive(void *pass)
 {
@@ -43,24 +51,14 @@ static struct sni_worker *arrive(void *pass)
     enum sni_after after = w->after;
     void *what = w->after_what;
     w->after = SNI_AFTER_NOTHING;
-    switch (after) {
-    case SNI_AFTER_NOTHING:
-        break;
-    case SNI_AFTER_PUBLISH: {
+    if (after == SNI_AFTER_QUEUE) {
+        sni_worker_push_yielded(w, what);
+    } else if (after == SNI_AFTER_PUBLISH) {
         void *fiber = ((struct sni_waiter *)what)->fiber;
         if (sni_wait_published(what))
             sni_worker_push(w, fiber);
-        break;
-    }
-    case SNI_AFTER_QUEUE:
-        sni_worker_push_yielded(w, what);
-        break;
-    case SNI_AFTER_REAP:
-        reap(w, what);
-        break;
-    case SNI_AFTER_PUT_STACK:
-        sni_stack_put(&w->stacks, what);
-        break;
+    } else if (after != SNI_AFTER_NOTHING) {
+        do_rarer(w, after, what);
     }
     return w;
 }
@@ -92,14 +90,15 @@ static bool give_stack(struct sni_worker *w, struct sni_task *task)
 
 static bool must_return(struct sni_worker *w)
 {
-    /* relaxed: workers are unparked after it was set, and look again before they sleep */
-    return w->must_return || sni_atomic_load(&w->sched->stopping, relaxed) != 0;
+    /* relaxed: a worker is unparked after it was set, and looks again before it sleeps */
+    return (sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_RETURN) != 0;
 }
 
 /* Where to switch in order to run `next`: to its fiber, or to the loop. */
 static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
 {
-    if (sni_unlikely(must_return(w) || w->drive == SNI_DRIVE_TURN)) {
+    /* relaxed: as in must_return */
+    if (sni_unlikely(sni_atomic_load(&w->detour, relaxed) != 0)) {
         w->handoff = next; /* the loop decides */
         next = NULL;
     }
@@ -146,9 +145,9 @@ static void resume(void *fiber)
 
 const struct sni_exec_ops sni_worker_exec_ops = {.suspend = suspend, .resume = resume};
 
-void sni_worker_yield(struct sni_task *task)
+void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
 {
-    struct sni_worker *w = sni_worker_current();
+    struct sni_worker *w = (struct sni_worker *)(void *)exec;
     if (task->kind == SNI_TASK_CORO)
         return;                                  /* a coroutine gives way by SN_YIELD */
     struct sni_task *fiber = w->exec.exec.fiber; /* which may act as `task` */
@@ -179,7 +178,8 @@ static void end_or_begin_another(struct sni_worker *w, struct sni_task *task)
     struct sni_task *next = sni_worker_pick(w);
     bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
                 next->stack_bytes == task->stack_bytes && !task->keeps_fp;
-    if (!fits || must_return(w))
+    /* relaxed: as in must_return */
+    if (!fits || sni_atomic_load(&w->detour, relaxed) != 0)
         leave_fiber(w, task, next);
     next->stack = task->stack;
     next->context = task->context;
@@ -332,7 +332,11 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
     sni_assert(rc == 0, "a worker has no memory for its own stack");
     w->drive = drive;
     w->until = until;
-    w->must_return = until != NULL && sni_task_is_complete(until);
+    uint32_t detour = drive == SNI_DRIVE_TURN ? SNI_DETOUR_TURN : 0;
+    if (until != NULL && sni_task_is_complete(until))
+        detour |= SNI_DETOUR_RETURN;
+    if (drive != SNI_DRIVE_THREAD)                     /* a thread's may be stopped already */
+        sni_atomic_store(&w->detour, detour, relaxed); /* relaxed: this thread drives        */
     w->fp_control = sni_fp_control_get();
     sni_exec_set(&w->exec.exec);
     (void)arrive(sni_context_switch(&w->native, &w->loop, w));

@@ -62,9 +62,10 @@ sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
 
 void sn_yield(void)
 {
-    struct sni_task *task = current();
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_task *task = sni_task_running(exec);
     if (task != NULL)
-        sni_task_home(task)->ops->yield(task);
+        sni_task_home(task)->ops->yield(exec, task);
     else
         sni_wait_yield_thread();
 }

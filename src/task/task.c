@@ -89,6 +89,7 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     task->kind = (uint8_t)what->kind;
     task->priority = (uint8_t)what->opts->priority;
     task->local = what->opts->local;
+    task->special = task->local || task->priority != SN_NORMAL;
     task->keeps_fp = what->opts->keeps_fp;
     task->worker = 0;
     fill_tail(task, what);

@@ -67,6 +67,7 @@ struct sni_task {
     uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                    */
     uint8_t kind;              /* immutable                                                */
     uint8_t priority;          /* immutable: sn_priority                                   */
+    bool special;              /* immutable: local, or of another than normal priority     */
     bool local;                /* immutable                                                */
     bool keeps_fp;             /* immutable                                                */
     bool panicked;             /* rule 3                                                   */
@@ -115,7 +116,7 @@ struct sni_home_ops {
     void (*leave)(struct sni_task *task);
 
     /* Give other tasks a turn. */
-    void (*yield)(struct sni_task *task);
+    void (*yield)(struct sni_exec *exec, struct sni_task *task);
 
     /* Somebody is about to wait for `task`, which it alone may join: take it out of the queue
      * if it has not begun, is at hand, and may be run on the present stack. */
