@@ -213,8 +213,8 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
     }
     if (sni_unlikely(++w->tick % FAIR_TICK == 0)) {
         task = sni_task_of(sni_inject_pop(&w->inbox));
-        if (task == NULL)
-            task = take_injected(w);
+        if (task == NULL) /* one: a share would push what is in the ring out again */
+            task = sni_task_of(sni_inject_pop(&w->sched->inject));
         if (task != NULL)
             return task;
     }

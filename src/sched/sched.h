@@ -165,6 +165,7 @@ extern const struct sni_exec_ops sni_worker_exec_ops;
 /* worker.c: the thread's part; returns when the scheduler stops or `until` has completed. */
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until);
 void sni_worker_ready(struct sni_task *task);
+void sni_worker_ready_last(struct sni_task *task);
 void sni_worker_leave(struct sni_task *task);
 void sni_worker_yield(struct sni_exec *exec, struct sni_task *task);
 bool sni_worker_take_unstarted(struct sni_task *task);

@@ -143,7 +143,16 @@ static void resume(void *fiber)
     sni_worker_ready(fiber);
 }
 
-const struct sni_exec_ops sni_worker_exec_ops = {.suspend = suspend, .resume = resume};
+static void resume_last(void *fiber)
+{
+    sni_worker_ready_last(fiber);
+}
+
+const struct sni_exec_ops sni_worker_exec_ops = {
+    .suspend = suspend,
+    .resume = resume,
+    .resume_last = resume_last,
+};
 
 void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
 {
@@ -369,16 +378,32 @@ void sni_worker_leave(struct sni_task *task)
     leave_fiber(w, task, sni_worker_pick(w));
 }
 
-void sni_worker_ready(struct sni_task *task)
+/* The worker on whose queue `task` goes, or NULL: it goes to all, or to another worker. */
+static struct sni_worker *worker_for(struct sni_task *task)
 {
     struct sni_worker *w = sni_worker_current();
     struct sni_sched *home = (struct sni_sched *)(void *)sni_task_home(task);
-    if (w == NULL || w->sched != home || (task->local && task->worker != w->index)) {
-        if (w != NULL)
-            sni_probe_count(&w->probe, SNI_PROBE_wakes_remote);
-        sni_sched_push(home, task);
-        return;
-    }
-    sni_probe_count(&w->probe, SNI_PROBE_wakes_local);
-    sni_worker_push(w, task);
+    if (w == NULL)
+        return NULL;
+    bool mine = w->sched == home && !(task->local && task->worker != w->index);
+    sni_probe_count(&w->probe, mine ? SNI_PROBE_wakes_local : SNI_PROBE_wakes_remote);
+    return mine ? w : NULL;
+}
+
+void sni_worker_ready(struct sni_task *task)
+{
+    struct sni_worker *w = worker_for(task);
+    if (w != NULL)
+        sni_worker_push(w, task);
+    else
+        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
+}
+
+void sni_worker_ready_last(struct sni_task *task)
+{
+    struct sni_worker *w = worker_for(task);
+    if (w != NULL)
+        sni_worker_push_back(w, task);
+    else
+        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
 }

@@ -164,7 +164,7 @@ void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
     uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
     sni_assert(!(before & COMPLETE), "a task ended twice");
     if (before & WAITED)
-        (void)sni_wait_claim(task->joiner, 0);
+        (void)sni_wait_claim_last(task->joiner, 0);
     sni_task_home(task)->ops->ended(exec, task);
 }
 

@@ -20,8 +20,10 @@ struct sni_exec_ops {
      * executor calls sni_wait_published() when the fiber's registers are saved. */
     void (*suspend)(struct sni_exec *exec, struct sni_waiter *waiter);
 
-    /* Make a suspended fiber runnable. Any thread. */
+    /* Make a suspended fiber runnable: soon, or behind all that is runnable already. Any
+     * thread. */
     void (*resume)(void *fiber);
+    void (*resume_last)(void *fiber);
 };
 
 struct sni_exec {

@@ -121,7 +121,7 @@ void sni_wait_yield_thread(void)
     sni_plat_thread_yield();
 }
 
-bool sni_wait_claim(struct sni_waiter *w, int result)
+static bool claim(struct sni_waiter *w, int result, bool last)
 {
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
@@ -134,11 +134,23 @@ bool sni_wait_claim(struct sni_waiter *w, int result)
             return false;
         /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
     } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
-    if (found == PARKED) {
-        if (fiber != NULL)
-            ops->resume(fiber);
-        else
-            sni_plat_unpark(address, 1);
-    }
+    if (found != PARKED)
+        return true;
+    if (fiber == NULL)
+        sni_plat_unpark(address, 1);
+    else if (last)
+        ops->resume_last(fiber);
+    else
+        ops->resume(fiber);
     return true;
+}
+
+bool sni_wait_claim(struct sni_waiter *w, int result)
+{
+    return claim(w, result, false);
+}
+
+bool sni_wait_claim_last(struct sni_waiter *w, int result)
+{
+    return claim(w, result, true);
 }

@@ -48,6 +48,10 @@ int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
  * Returns  true if this call won; false if it was claimed before */
 bool sni_wait_claim(struct sni_waiter *w, int result);
 
+/* The same, but the owner need not hurry: it goes on behind what is runnable already. For the
+ * end of a task, say: whoever joins many finds more of them ended. */
+bool sni_wait_claim_last(struct sni_waiter *w, int result);
+
 /* Give other threads a turn. */
 void sni_wait_yield_thread(void);
 

@@ -28,6 +28,15 @@ TEST(only_the_first_claim_wins)
     CHECK(!sni_wait_claim(&w, 7));
 }
 
+TEST(a_claim_without_hurry_is_a_claim_like_any_other)
+{
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    CHECK(sni_wait_claim_last(&w, 3));
+    CHECK(!sni_wait_claim(&w, 4));
+    CHECK_EQ(sni_wait_commit(&w, SN_FOREVER), 3);
+}
+
 TEST(results_of_all_sizes_come_through)
 {
     int results[] = {0, 1, -1, 536870911, -536870912, -ECANCELED};
