@@ -90,13 +90,22 @@ typedef struct sn_exit {
  * Returns  as sn_spawn; its result is the coroutine's */
 #define sn_spawn_coro(...) SN_SPAWN_CORO_(__VA_ARGS__, )
 
+/* Run any future as a task: sn_spawn_future(fut, &object, .name = "x", ...), where `fut` lies in
+ * `object`. The object is copied into the task before the first poll, so it must not hold
+ * pointers into itself (sn_fut_join2 does), and at most some 800 bytes.
+ *
+ * Suspends: no.   Threads: only inside a runtime.
+ * Returns  as sn_spawn; its result is the future's */
+#define sn_spawn_future(...) SN_SPAWN_FUTURE_(__VA_ARGS__, )
+
 /* Wait until `task` has ended, and use up its handle. `how`, if not NULL, learns how.
  *
  * Suspends: yes, if the task has not ended.   Threads: any, also outside a runtime: blocks.
  * Returns  the task's result
  *          -EINVAL     `task` is NULL: a spawn failed
  *          -ESRCH      not a handle, or used up before (misuse)
- *          -EDEADLK    a task joins itself (misuse); the handle is still good
+ *          -EDEADLK    a task joins itself, or a coroutine would block its worker: coroutines
+ *                      cannot wait here (misuse); the handle is still good
  *          -ECONNABORTED  the task panicked; `how` has the message */
 SN_API int sn_join(sn_task *task, sn_exit *how);
 
@@ -120,7 +129,8 @@ SN_API int sn_cancel(sn_task *task, sn_exit *how);
  * Returns  false outside a task */
 SN_API bool sn_cancelled(void);
 
-/* Let other tasks run. From a plain thread: let other threads run.
+/* Let other tasks run. From a plain thread: let other threads run. A coroutine gives way by
+ * SN_YIELD; here it does nothing.
  *
  * Suspends: yes, for a turn.   Threads: any. */
 SN_API void sn_yield(void);
@@ -159,6 +169,10 @@ SN_API const char *sn_task_spawned_at(void);
     (sn_spawn_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 #define SN_SPAWN_CORO_(type, frame, ...)                              \
     (sn_spawn_coro_(SN_START(type, frame), (frame), sizeof(*(frame)), \
+                    &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+
+#define SN_SPAWN_FUTURE_(fut, object, ...)              \
+    (sn_spawn_coro_((fut), (object), sizeof(*(object)), \
                     &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 
 SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);

@@ -171,8 +171,9 @@ void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
 /* ---- using up a handle ----------------------------------------------------------------- */
 
 /* Clear HANDLE of the task that `handle` names; with `also`, set that bit in the same step.
- * The caller then owns the handle's reference. */
-static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, struct sni_task **out)
+ * The caller then owns the handle's reference. `waits` tells that it will wait for the end. */
+static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, bool waits,
+                  struct sni_task **out)
 {
     if (handle == NULL)
         return -EINVAL;
@@ -182,6 +183,8 @@ static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, struct 
         return -ESRCH;
     if (task == sni_task_running(exec))
         return -EDEADLK;
+    if (sni_unlikely(waits && exec != NULL && exec->fiber == NULL) && !sni_task_is_complete(task))
+        return sni_misuse(-EDEADLK, "a coroutine waits for a task and would block its worker");
     /* relaxed: the compare and swap below decides */
     uint64_t state = sni_atomic_load(&task->state, relaxed);
     do {
@@ -245,7 +248,7 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_task *task;
-    int rc = use_up(exec, handle, also, &task);
+    int rc = use_up(exec, handle, also, true, &task);
     if (rc < 0)
         return rc;
     /* acquire: pairs with sni_task_complete */
@@ -270,7 +273,7 @@ int sn_detach(sn_task *handle)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_task *task;
-    int rc = use_up(exec, handle, 0, &task);
+    int rc = use_up(exec, handle, 0, false, &task);
     if (rc == 0)
         sni_task_unref(exec, task);
     return rc;

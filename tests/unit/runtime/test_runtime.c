@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int give_back(void *arg)
@@ -169,6 +170,48 @@ TEST(a_runtime_that_gets_no_memory_is_refused_and_leaks_nothing)
         failures++;
     }
     CHECK_GE(failures, 2);
+}
+/* The address space ends after some threads: those that run are stopped, the rest is refused. */
+TEST(a_runtime_whose_threads_are_refused_is_an_error_and_leaves_nothing)
+{
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 1}, give_back, NULL), 0);
+    int before = count_threads(NULL);
+    char *statm = read_file("/proc/self/statm");
+    rlim_t used = (rlim_t)atol(statm) * 4096;
+    free(statm);
+    struct rlimit limit = {.rlim_cur = used + (64 << 20), .rlim_max = RLIM_INFINITY};
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    sn_runtime *rt = NULL;
+    int rc = sn_runtime_create(&rt, &(sn_runtime_options){.workers = 64});
+    limit.rlim_cur = RLIM_INFINITY;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK(rc == -EAGAIN || rc == -ENOMEM);
+    CHECK(rt == NULL);
+    CHECK_EQ(count_threads(NULL), before);
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2}, give_back, (void *)2), 2);
+}
+
+static int spawn_without_address_space(void *arg)
+{
+    (void)arg;
+    char *statm = read_file("/proc/self/statm");
+    struct rlimit limit = {.rlim_cur = (rlim_t)atol(statm) * 4096 + (8 << 20),
+                           .rlim_max = RLIM_INFINITY};
+    free(statm);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    /* A fiber gets its stack when it begins: that is where it ends, with the reason. */
+    int rc = sn_join(sn_spawn(give_back, (void *)1, .stack_bytes = 512 << 20), NULL);
+    limit.rlim_cur = RLIM_INFINITY;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK_EQ(rc, -ENOMEM);
+    return sn_join(sn_spawn(give_back, (void *)1, .stack_bytes = 512 << 20), NULL);
+}
+
+TEST(a_fiber_whose_stack_cannot_be_had_ends_with_enomem)
+{
+    CHECK_EQ(
+        run_with(&(sn_runtime_options){.single_threaded = true}, spawn_without_address_space, NULL),
+        1);
 }
 #endif
 
@@ -391,6 +434,37 @@ TEST(a_seed_without_a_single_thread_is_refused)
     sn_runtime *rt = NULL;
     CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.seed = 1, .workers = 2}), -EINVAL);
     CHECK(rt == NULL);
+}
+
+/* ---- idle (R43) --------------------------------------------------------------------------- */
+
+static long switches_of_all_threads(void)
+{
+    struct command c = run_command("cat /proc/%d/task/*/status | "
+                                   "awk '/voluntary_ctxt_switches/ { n += $2 } END { print n }'",
+                                   (int)getpid());
+    long n = atol(c.output);
+    command_finish(&c);
+    return n;
+}
+
+/* Workers that have nothing to do sleep: no polling, no timers, not one wake-up. */
+TEST(an_idle_runtime_does_not_wake_up)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 4}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, slow, NULL), 77);
+    usleep(50000); /* searchers give up after some microseconds */
+    long self = 0, quiet = 0;
+    for (int i = 0; i < 2; i++) { /* what the measuring itself costs, then with a pause */
+        long before = switches_of_all_threads();
+        if (i == 1)
+            usleep(500000);
+        long after = switches_of_all_threads();
+        *(i == 0 ? &self : &quiet) = after - before;
+    }
+    CHECK_LE(quiet, self + 10);
+    sn_runtime_destroy(rt);
 }
 
 /* ---- what is left over (R21, R151) -------------------------------------------------------- */

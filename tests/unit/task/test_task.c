@@ -413,6 +413,53 @@ TASK_TEST(a_coroutine_task_is_woken_from_other_tasks)
     return 0;
 }
 
+static int run_ready_future(void *arg)
+{
+    (void)arg;
+    sn_fut_ready ready;
+    CHECK_EQ(sn_join(sn_spawn_future(sn_fut_ready_init(&ready, 31), &ready), NULL), 31);
+    sn_fut_yield yield;
+    CHECK_EQ(sn_join(sn_spawn_future(sn_fut_yield_init(&yield), &yield, .name = "y"), NULL), 0);
+    return 0;
+}
+
+TASK_TEST(any_future_can_be_a_task)
+{
+    return run_ready_future(arg);
+}
+
+typedef struct blocker {
+    sn_coro coro;
+    sn_task *other;
+} blocker;
+
+SN_CORO(blocker, self)
+{
+    SN_BEGIN(self);
+    sn_yield(); /* nothing: it gives way by SN_YIELD */
+    SN_RETURN(sn_join(self->other, NULL));
+    SN_END();
+}
+
+static int join_from_a_coroutine(void *arg)
+{
+    (void)arg;
+    sn_task *never = sn_spawn(run_until_cancelled, NULL);
+    blocker frame = {.other = never};
+    CHECK_EQ(sn_join(sn_spawn_coro(blocker, &frame), NULL), -EDEADLK);
+    CHECK_EQ(sn_cancel(never, NULL), -ECANCELED); /* the handle was still good */
+    return 0;
+}
+
+#ifdef SINEW_DEBUG
+FAIL_TEST(a_coroutine_that_would_block_its_worker_gets_an_error, "would block its worker")
+#else
+TEST(a_coroutine_that_would_block_its_worker_gets_an_error)
+#endif
+{
+    CHECK_EQ(run_with(&(sn_runtime_options){.workers = 1}, join_from_a_coroutine, NULL), 0);
+}
+
 typedef struct unlucky {
     sn_coro coro;
 } unlucky;
