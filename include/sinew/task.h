@@ -73,7 +73,8 @@ typedef struct sn_exit {
     char message[128]; /* of a panic; cut if it was longer */
 } sn_exit;
 
-/* Run `fn(arg)` as a fiber: sn_spawn(fn, arg, .name = "x", ...).
+/* Run `fn(arg)` as a fiber: sn_spawn(fn, arg, .name = "x", ...). It gets its stack when it
+ * begins; if there is none to be had, it ends with -ENOMEM.
  *
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  a handle that must be used up; NULL on failure, with the reason in `.error`:
@@ -104,10 +105,23 @@ typedef struct sn_exit {
  * Returns  the task's result
  *          -EINVAL     `task` is NULL: a spawn failed
  *          -ESRCH      not a handle, or used up before (misuse)
- *          -EDEADLK    a task joins itself, or a coroutine would block its worker: coroutines
- *                      cannot wait here (misuse); the handle is still good
+ *          -EDEADLK    a task joins itself, or a coroutine would block its worker and must
+ *                      await sn_join_op instead (misuse); the handle is still good
  *          -ECONNABORTED  the task panicked; `how` has the message */
 SN_API int sn_join(sn_task *task, sn_exit *how);
+
+/* The memory of a join that a coroutine awaits. */
+typedef struct sn_join_state {
+    sn_future future_;
+    void *opaque_[14];
+} sn_join_state;
+
+/* sn_join as a future: SN_AWAIT_INTO(rc, sn_join_op(&self->join, task, NULL)). The handle is
+ * used up by the first poll. Dropped before the task has ended, the handle is good again.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `op`; its result is as sn_join's */
+SN_API sn_future *sn_join_op(sn_join_state *op, sn_task *task, sn_exit *how);
 
 /* Let `task` run on its own, and use up its handle. The runtime still waits for it when it
  * shuts down.

@@ -22,13 +22,15 @@
  * opens or when it closes, wakes its own waker: the poll is repeated, which is always right.
  *
  * Orders: taking ownership is acquire, giving it back is release, so that `waker_` passes
- * between owners. fetch_or in take() is both: it acquires the waker that an arm released,
+ * between owners. The fetch_or of a take is both: it acquires the waker that an arm released,
  * and it releases the event's flag to an arm under way. Since every change of the state is a
  * read-modify-write, a wake that finds WAKING and leaves is still passed on: a plain store of 0
  * would cut the chain and the second event's flag could stay invisible.
  *
  * Rejected: a spin lock (a handler would spin for ever on the code it interrupted); masking
  * interrupts (freestanding code cannot know how, and threads would not care). */
+#include "future/waker_cell.h"
+
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -46,14 +48,14 @@ int sn_waker_cell_arm(sn_waker_cell *cell, const sn_waker *waker)
         return sni_misuse(-EINVAL, "a waker cell was armed with an empty waker");
 
     uint32_t found = 0;
-    /* acquire on both: pairs with the release that gave waker_ back, or with take()'s */
+    /* acquire on both: pairs with the release that gave waker_ back, or with that of a take */
     if (sni_likely(sni_atomic_cas(&cell->state_, &found, ARMING, acquire, acquire))) {
         sn_waker before = {0};
         if (!sn_waker_same(&cell->waker_, waker)) {
             before = cell->waker_;
             cell->waker_ = sn_waker_clone(waker);
         }
-        /* acq_rel: hands waker_ to take(); acquires the flag of a wake that came meanwhile */
+        /* acq_rel: hands waker_ to the take; acquires the flag of a wake that came meanwhile */
         found = sni_atomic_exchange(&cell->state_, 0, acq_rel) & WAKING;
         sn_waker_drop(&before); /* outside: it may run the executor's code */
     } else if (found & ARMING) {
@@ -64,8 +66,7 @@ int sn_waker_cell_arm(sn_waker_cell *cell, const sn_waker *waker)
     return 0;
 }
 
-/* Take the waker out, if nobody else is at it. `busy` tells that somebody was. */
-static sn_waker take(sn_waker_cell *cell, bool *busy)
+sn_waker sni_waker_cell_take(sn_waker_cell *cell, bool *busy)
 {
     sn_waker waker = {0};
     /* acq_rel: acquires waker_ from the arm before; releases the event's flag to an arm */
@@ -83,7 +84,7 @@ static sn_waker take(sn_waker_cell *cell, bool *busy)
 int sn_waker_cell_wake(sn_waker_cell *cell)
 {
     bool busy;
-    sn_waker waker = take(cell, &busy);
+    sn_waker waker = sni_waker_cell_take(cell, &busy);
     if (busy)
         return 0;
     return waker.vt != NULL ? sn_waker_wake(&waker) : -ESRCH;
@@ -92,6 +93,6 @@ int sn_waker_cell_wake(sn_waker_cell *cell)
 void sn_waker_cell_disarm(sn_waker_cell *cell)
 {
     bool busy;
-    sn_waker waker = take(cell, &busy);
+    sn_waker waker = sni_waker_cell_take(cell, &busy);
     sn_waker_drop(&waker);
 }

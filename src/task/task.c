@@ -210,6 +210,37 @@ static void run_inline(struct sni_task *task)
     sni_task_unref(sni_exec_current(), task);
 }
 
+bool sni_task_watch(struct sni_task *task, struct sni_waiter *w)
+{
+    task->joiner = w;
+    /* acquire: pairs with sni_task_complete */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    do {
+        if (state & COMPLETE)
+            return false;
+        /* release: `joiner`, to sni_task_complete; acquire on failure: its result */
+    } while (!sni_atomic_cas(&task->state, &state, state | WAITED, release, acquire));
+    return true;
+}
+
+bool sni_task_unwatch(struct sni_task *task)
+{
+    /* relaxed: the compare and swap decides */
+    uint64_t state = sni_atomic_load(&task->state, relaxed);
+    do {
+        if (state & COMPLETE)
+            return false;
+        /* relaxed: nothing is published; acquire on failure: pairs with sni_task_complete */
+    } while (!sni_atomic_cas(&task->state, &state, (state & ~WAITED) | HANDLE, acquire, acquire));
+    return true;
+}
+
+void sni_task_restore_handle(struct sni_task *task)
+{
+    /* relaxed: the caller owns the handle's reference and hands it back to the handle */
+    sni_atomic_fetch_or(&task->state, HANDLE, relaxed);
+}
+
 /* Wait until the task, whose handle we used up, has completed. */
 static void wait_for_end(struct sni_task *task)
 {
@@ -219,18 +250,11 @@ static void wait_for_end(struct sni_task *task)
     }
     struct sni_waiter w;
     sni_wait_begin(&w);
-    task->joiner = &w;
-    /* acquire: pairs with sni_task_complete */
-    uint64_t state = sni_atomic_load(&task->state, acquire);
-    do {
-        if (state & COMPLETE)
-            return;
-        /* release: `joiner`, to sni_task_complete; acquire on failure: its result */
-    } while (!sni_atomic_cas(&task->state, &state, state | WAITED, release, acquire));
-    (void)sni_wait_commit(&w, SN_FOREVER);
+    if (sni_task_watch(task, &w))
+        (void)sni_wait_commit(&w, SN_FOREVER);
 }
 
-static int take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
+int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
 {
     int result = task->result;
     bool panicked = task->panicked;
@@ -256,7 +280,12 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
         wait_for_end(task);
         exec = sni_exec_current(); /* perhaps another than before */
     }
-    return take_result(exec, task, how);
+    return sni_task_take_result(exec, task, how);
+}
+
+int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
+{
+    return use_up(sni_exec_current(), handle, 0, false, out);
 }
 
 int sn_join(sn_task *handle, sn_exit *how)

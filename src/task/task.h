@@ -160,6 +160,15 @@ void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
 /* Give up a reference; the last one frees the record. */
 void sni_task_unref(struct sni_exec *exec, struct sni_task *task);
 
+/* For the future form of a join (join_op.c). Use the handle up; then let `w` be claimed at the
+ * task's end (false: it has ended); or take that back and make the handle good again (false: it
+ * has ended, and the claim comes); and at last the result, giving up the handle's reference. */
+int sni_task_claim_handle(sn_task *handle, struct sni_task **out);
+bool sni_task_watch(struct sni_task *task, struct sni_waiter *w);
+bool sni_task_unwatch(struct sni_task *task);
+void sni_task_restore_handle(struct sni_task *task); /* of a task that has ended */
+int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how);
+
 /* Poll a coroutine task that was taken from a queue.
  *
  * Returns  true if it must be queued again; false if it waits or has ended */

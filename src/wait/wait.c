@@ -55,6 +55,14 @@ void sni_wait_begin(struct sni_waiter *w)
     sni_list_init(&w->link);
 }
 
+void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who)
+{
+    sni_atomic_store(&w->state, OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
+    w->fiber = who;
+    w->ops = ops;
+    sni_list_init(&w->link);
+}
+
 static bool is_claimed(uint32_t state)
 {
     return (state & STATE_MASK) == CLAIMED;

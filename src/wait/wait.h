@@ -55,6 +55,10 @@ bool sni_wait_claim_last(struct sni_waiter *w, int result);
 /* Give other threads a turn. */
 void sni_wait_yield_thread(void);
 
+/* Bind `w` to neither fiber nor thread: `ops->resume(who)` is called when it is claimed after
+ * sni_wait_published. For operations that a coroutine awaits. */
+void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who);
+
 /* For executors: the fiber of `w` is saved and may be resumed from now on.
  *
  * Returns  true if it was claimed meanwhile: the executor must resume it itself */

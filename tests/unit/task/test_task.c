@@ -460,6 +460,70 @@ TEST(a_coroutine_that_would_block_its_worker_gets_an_error)
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 1}, join_from_a_coroutine, NULL), 0);
 }
 
+typedef struct waiter_coro {
+    sn_coro coro;
+    sn_task *other;
+    sn_join_state join;
+    sn_fut_yield pause;
+    sn_fut_race2 race;
+    bool impatient;
+} waiter_coro;
+
+SN_CORO(waiter_coro, self)
+{
+    int rc;
+    SN_BEGIN(self);
+    if (self->impatient) {
+        SN_AWAIT(sn_fut_race2_init(&self->race, sn_join_op(&self->join, self->other, NULL),
+                                   sn_fut_yield_init(&self->pause)));
+        if (self->race.race.winner == 0)
+            SN_RETURN(1000); /* it ended at once */
+    }
+    SN_AWAIT_INTO(rc, sn_join_op(&self->join, self->other, NULL));
+    SN_RETURN(rc);
+    SN_END();
+}
+
+/* R5: every suspending call has a future form; a lost race leaves the handle good. */
+TASK_TEST(a_coroutine_awaits_the_end_of_a_task)
+{
+    (void)arg;
+    enum { N = 200 };
+    static sn_task *t[N];
+    for (intptr_t i = 0; i < N; i++) {
+        waiter_coro frame = {.impatient = i % 2 == 1};
+        frame.other =
+            i % 3 == 0 ? sn_spawn(give_back, (void *)i) : sn_spawn(yield_and_give_back, (void *)i);
+        t[i] = sn_spawn_coro(waiter_coro, &frame);
+    }
+    for (int i = 0; i < N; i++) {
+        int rc = sn_join(t[i], NULL);
+        CHECK(rc == i || (rc == 1000 && i % 2 == 1));
+    }
+    return 0;
+}
+
+static int await_bad_handles(void *arg)
+{
+    (void)arg;
+    sn_task *t = sn_spawn(give_back, (void *)5);
+    CHECK_EQ(sn_join(t, NULL), 5);
+    waiter_coro frame = {.other = t};
+    CHECK_EQ(sn_join(sn_spawn_coro(waiter_coro, &frame), NULL), -ESRCH);
+    frame.other = NULL;
+    CHECK_EQ(sn_join(sn_spawn_coro(waiter_coro, &frame), NULL), -EINVAL);
+    sn_join_state unused;
+    t = sn_spawn(give_back, (void *)5);
+    CHECK_EQ(sn_future_drop(sn_join_op(&unused, t, NULL)), 0); /* never polled */
+    CHECK_EQ(sn_join(t, NULL), 5);
+    return 0;
+}
+
+TASK_TEST(awaiting_a_stale_handle_is_an_error)
+{
+    return await_bad_handles(arg);
+}
+
 typedef struct unlucky {
     sn_coro coro;
 } unlucky;
