@@ -32,8 +32,12 @@ enum {
     CLAIMED,
     STATE_BITS = 2,
     STATE_MASK = 3,
-    SPINS_MAX = 200, /* about a microsecond: less than going to sleep costs */
 };
+
+/* Looks before a thread goes to sleep: about a microsecond, less than sleeping costs. */
+#ifndef SNI_WAIT_SPINS
+#define SNI_WAIT_SPINS 200
+#endif
 
 static uint32_t claimed_with(int result)
 {
@@ -97,7 +101,7 @@ static int give_up(struct sni_waiter *w)
 static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
 {
     uint32_t state;
-    for (int i = 0; i < SPINS_MAX; i++) {
+    for (int i = 0; i < SNI_WAIT_SPINS; i++) {
         /* acquire: pairs with the release in sni_wait_claim, here and below */
         state = sni_atomic_load(&w->state, acquire);
         if (is_claimed(state))

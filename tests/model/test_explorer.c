@@ -48,7 +48,8 @@ TEST(a_lost_increment_is_found_and_replayed)
 
 TEST(a_printed_schedule_repeats_the_failure_in_another_process)
 {
-    struct command done = run_command("SINEW_MODEL_REPLAY=1:a2b3a /proc/%d/exe "
+    struct command done = run_command("env -u SINEW_TEST_LOG -u SINEW_TEST_STRICT "
+                                      "SINEW_MODEL_REPLAY=1:a2b3a /proc/%d/exe "
                                       "a_lost_increment_is_found_and_replayed",
                                       (int)getpid());
     CHECK_EQ(done.status, 1);
