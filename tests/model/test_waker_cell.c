@@ -146,6 +146,7 @@ TEST(waker_cell_planted_look_before_the_arm_loses_a_wake)
 
 TEST(waker_cell_planted_take_without_exchange_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "take"};
+    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW,
+                                    .function = "sni_waker_cell_take"};
     model_finds(&two_events, &options, "");
 }
