@@ -5,6 +5,7 @@
  * text that is put together by hand: nothing else is safe there. */
 #include "runtime/report.h"
 
+#include "base/text.h"
 #include "plat/fault.h"
 #include "task/local.h"
 
@@ -16,43 +17,20 @@
 
 /* ---- overflow --------------------------------------------------------------------------- */
 
-struct text {
-    char bytes[512];
-    size_t used;
-};
-
-static void put(struct text *t, const char *s)
-{
-    while (*s != '\0' && t->used < sizeof(t->bytes))
-        t->bytes[t->used++] = *s++;
-}
-
-static void put_number(struct text *t, uint64_t n)
-{
-    char digits[24];
-    char *at = digits + sizeof(digits) - 1;
-    *at = '\0';
-    do {
-        *--at = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    put(t, at);
-}
-
 static void tell_overflow(const struct sni_task *task, const struct sni_stack_overflow *what)
 {
-    struct text t = {.used = 0};
-    put(&t, "sinew: stack overflow in task ");
-    put_number(&t, task->id);
-    put(&t, " \"");
-    put(&t, task->name != NULL ? task->name : "");
-    put(&t, "\", spawned at ");
-    put(&t, task->at);
-    put(&t, ": its stack has ");
-    put_number(&t, what->had_bytes);
-    put(&t, " bytes; try .stack_bytes = ");
-    put_number(&t, what->next_bytes);
-    put(&t, "\n");
+    struct sni_text t = {.used = 0};
+    sni_text_put(&t, "sinew: stack overflow in task ");
+    sni_text_put_number(&t, task->id);
+    sni_text_put(&t, " \"");
+    sni_text_put(&t, task->name != NULL ? task->name : "");
+    sni_text_put(&t, "\", spawned at ");
+    sni_text_put(&t, task->at);
+    sni_text_put(&t, ": its stack has ");
+    sni_text_put_number(&t, what->had_bytes);
+    sni_text_put(&t, " bytes; try .stack_bytes = ");
+    sni_text_put_number(&t, what->next_bytes);
+    sni_text_put(&t, "\n");
     ssize_t written = write(STDERR_FILENO, t.bytes, t.used);
     (void)written;
 }
