@@ -6,6 +6,7 @@
  * while they run, and a process they leave behind cannot keep the reader waiting. */
 #include "harness_priv.h"
 
+#include <glob.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -178,4 +179,17 @@ void temp_dir_remove(const char *path)
         usleep(5000);
     }
     fprintf(stderr, "harness: cannot remove the temporary directory %s\n", path);
+}
+
+void each_source(const char *pattern, size_t least, void (*fn)(const char *path, const void *arg),
+                 const void *arg)
+{
+    char full[1024];
+    glob_t files;
+    snprintf(full, sizeof(full), "%s/%s", source_path(), pattern);
+    if (glob(full, 0, NULL, &files) != 0 || files.gl_pathc < least)
+        FAIL("%s: there should be at least %zu such files", full, least);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        fn(files.gl_pathv[i], arg);
+    globfree(&files);
 }

@@ -168,6 +168,11 @@ char *read_file(const char *path);
 const char *source_path(void);
 const char *build_path(void);
 
+/* Call `fn(path, arg)` for each file of the source tree that matches `pattern`, a glob below
+ * source_path(), in order. Fails the test if there are fewer than `least`. */
+void each_source(const char *pattern, size_t least, void (*fn)(const char *path, const void *arg),
+                 const void *arg);
+
 /* An empty directory of this test alone, made at the first call. The runner removes it with all its
  * contents after the test, however the test ends. */
 const char *temp_dir(void);

@@ -3,25 +3,13 @@
  * library exports what they declare and nothing else. */
 #include "harness.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void for_each_header(void (*check)(const char *path, const char *with), const char *with)
+static void check_alone(const char *path, const void *arg)
 {
-    char pattern[512];
-    snprintf(pattern, sizeof(pattern), "%s/include/sinew/*.h", source_path());
-    glob_t files;
-    CHECK_EQ(glob(pattern, 0, NULL, &files), 0);
-    CHECK_GE(files.gl_pathc, 8);
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        check(files.gl_pathv[i], with);
-    globfree(&files);
-}
-
-static void check_alone(const char *path, const char *compiler)
-{
+    const char *compiler = arg;
     const char *name = strrchr(path, '/') + 1;
     struct command c =
         run_command("printf '#include <sinew/%s>\\nextern int unused;\\n' | "
@@ -32,24 +20,29 @@ static void check_alone(const char *path, const char *compiler)
     command_finish(&c);
 }
 
+static void check_headers(const char *compiler)
+{
+    each_source("include/sinew/*.h", 8, check_alone, compiler);
+}
+
 TEST(every_public_header_compiles_alone_as_c, .limit_s = 60)
 {
-    for_each_header(check_alone, "gcc -std=c11 -x c");
-    for_each_header(check_alone, "gcc -std=c17 -ffreestanding -x c");
+    check_headers("gcc -std=c11 -x c");
+    check_headers("gcc -std=c17 -ffreestanding -x c");
 }
 
 TEST(every_public_header_compiles_alone_as_cxx, .limit_s = 60)
 {
     require_tool("g++", "test");
-    for_each_header(check_alone, "g++ -std=c++11 -x c++");
-    for_each_header(check_alone, "g++ -std=c++20 -x c++");
+    check_headers("g++ -std=c++11 -x c++");
+    check_headers("g++ -std=c++20 -x c++");
 }
 
 TEST(every_public_header_compiles_alone_with_clang, .limit_s = 60)
 {
     require_tool("clang-19", "clang");
-    for_each_header(check_alone, "clang-19 -std=c11 -x c");
-    for_each_header(check_alone, "clang-19 -std=c++20 -x c++");
+    check_headers("clang-19 -std=c11 -x c");
+    check_headers("clang-19 -std=c++20 -x c++");
 }
 
 static int count_macros(const char *program)

@@ -6,7 +6,6 @@
  * line for each, `expect gcc: …` and `expect clang: …`. */
 #include "harness.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,18 +52,15 @@ static void check_file(const char *path, const char *compiler, const char *level
     command_finish(&c);
 }
 
+static void check_levels(const char *path, const void *compiler)
+{
+    check_file(path, compiler, "-O0");
+    check_file(path, compiler, "-O2");
+}
+
 static void check_all(const char *compiler)
 {
-    static const char *const levels[] = {"-O0", "-O2"};
-    char pattern[512];
-    snprintf(pattern, sizeof(pattern), "%s/tests/static/coro/*.c", source_path());
-    glob_t files;
-    CHECK_EQ(glob(pattern, 0, NULL, &files), 0);
-    CHECK_GE(files.gl_pathc, 10);
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        for (size_t k = 0; k < 2; k++)
-            check_file(files.gl_pathv[i], compiler, levels[k]);
-    globfree(&files);
+    each_source("tests/static/coro/*.c", 10, check_levels, compiler);
 }
 
 TEST(gcc_flags_wrong_coroutines_and_is_silent_about_right_ones, .limit_s = 60)
