@@ -7,12 +7,9 @@
 
 #include "base/text.h"
 #include "plat/fault.h"
-#include "task/local.h"
 
 #include <sinew/errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- overflow --------------------------------------------------------------------------- */
@@ -70,7 +67,7 @@ static void tell_leftover(struct sni_record *record, void *arg)
     struct sni_task *task = (struct sni_task *)(void *)record;
     /* relaxed: the workers have stopped */
     if (sni_atomic_load(&record->generation, relaxed) % 2 == 0 ||
-        sni_task_home(task) != &left->sched->home)
+        sni_task_home(task) != &left->sched->home || !sni_task_hold(task))
         return;
     bool complete = sni_task_is_complete(task);
     const char *what = complete ? "was neither joined nor detached" : "is still alive";
@@ -78,10 +75,7 @@ static void tell_leftover(struct sni_record *record, void *arg)
         fprintf(stderr, "sinew: task %llu \"%s\", spawned at %s, %s\n",
                 (unsigned long long)task->id, task->name != NULL ? task->name : "", task->at, what);
     left->alive += !complete;
-    if (task->panicked)
-        free(task->panic_text);
-    sni_local_drop_all(task);
-    left->sched->home.ops->free_record(&left->sched->home, NULL, record);
+    sni_task_abandon(task);
 }
 
 int sni_report_leftovers(struct sni_sched *sched)

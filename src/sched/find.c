@@ -133,8 +133,13 @@ static void tell_driver(struct sni_sched *sched)
         sni_plat_event_set(fd);
 }
 
+/* The task that is queued may run, end, and with it the whole runtime, before this returns: the
+ * runtime is freed only when no visitor is left. It cannot be freed before the first line: the
+ * task is alive. */
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
 {
+    /* acquire, release below: pairs with the wait in sni_sched_finish */
+    sni_atomic_fetch_add(&sched->visitors, 1, acquire);
     if (task->local) {
         struct sni_worker *owner = &sched->workers[task->worker];
         sni_inject_push(&owner->inbox, &task->link, SNI_PRIO_NORMAL);
@@ -145,6 +150,7 @@ void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
         wake_one(sched, NULL);
     }
     tell_driver(sched);
+    sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: see above */
 }
 
 /* ---- picking --------------------------------------------------------------------------- */

@@ -312,6 +312,9 @@ void sni_sched_finish(struct sni_sched *sched)
     if (sched->workers == NULL)
         return;
     sni_sched_stop(sched);
+    /* acquire: pairs with the release in sni_sched_push; visits take microseconds */
+    while (sni_atomic_load(&sched->visitors, acquire) != 0)
+        sni_plat_thread_yield();
     for (unsigned i = 0; i < sched->workers_n; i++) {
         sni_record_cache_finish(&sched->workers[i].records);
         sni_stack_cache_finish(&sched->workers[i].stacks);

@@ -117,6 +117,7 @@ struct sni_sched {
     struct sni_mutex outside_lock;   /* guards the next                                     */
     struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
+    SNI_ATOMIC(uint32_t) visitors;   /* threads outside that are just queueing a task       */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */

@@ -22,6 +22,7 @@
 #define CANCELED UINT64_C(8)
 #define QUEUED   UINT64_C(16)
 #define POLLING  UINT64_C(32)
+#define ORPHANED UINT64_C(64)
 #define REF      UINT64_C(256)
 #define REFS     UINT64_C(0xFFFFFF00)
 
@@ -360,4 +361,81 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     /* release: the frame, to the next poller; acquire: a wake that came meanwhile */
     before = sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel);
     return (before & QUEUED) != 0;
+}
+
+/* ---- tasks that outlive their runtime ------------------------------------------------------ */
+
+static void free_orphan(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
+{
+    (void)home;
+    (void)exec;
+    struct sni_record_cache cache;
+    struct sni_arena *arena;
+    int rc = sni_arena_get(&arena);
+    sni_assert(rc == 0, "the region of all records is gone");
+    sni_record_cache_init(&cache, arena);
+    sni_record_put(&cache, record);
+    sni_record_cache_finish(&cache);
+}
+
+static void ignore(struct sni_task *task)
+{
+    (void)task;
+}
+
+/* Where nothing runs and nothing is spawned; records are still freed. */
+static const struct sni_home_ops orphan_ops = {.free_record = free_orphan, .ready = ignore};
+static const struct sni_home orphanage = {&orphan_ops};
+
+/* End a task that its workers have left lying. */
+static void end_abandoned(struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_CORO)
+        (void)sn_future_drop(task->future);
+    sni_local_drop_all(task);
+    task->result = -ECANCELED;
+    /* acq_rel: as in sni_task_complete */
+    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
+    if (before & WAITED)
+        (void)sni_wait_claim(task->joiner, 0);
+}
+
+bool sni_task_hold(struct sni_task *task)
+{
+    /* relaxed: the record is one of a runtime that has stopped, see below for those that end */
+    uint64_t generation = sni_atomic_load(&task->record.generation, relaxed);
+    uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
+    do {
+        if (state >> 32 == generation && (state & REFS) == 0) {
+            /* Somebody gives up the last reference right now, and uses the runtime for it.
+             * acquire: pairs with the end of the record's life */
+            while (sni_atomic_load(&task->record.generation, acquire) == generation)
+                sni_cpu_pause();
+            return false;
+        }
+        if (state >> 32 != generation)
+            return false;
+        /* acquire: pairs with the release of whoever changed it last */
+    } while (!sni_atomic_cas(&task->state, &state, state + REF, acquire, relaxed));
+    return true;
+}
+
+void sni_task_abandon(struct sni_task *task)
+{
+    bool alive = !sni_task_is_complete(task);
+    if (alive)
+        end_abandoned(task);
+    /* acq_rel: whoever uses the handle up at the same time wins or loses here */
+    uint64_t before = sni_atomic_fetch_and(&task->state, ~HANDLE, acq_rel);
+    if (alive)
+        sni_task_unref(NULL, task); /* the scheduler's */
+    if (before & HANDLE)
+        sni_task_unref(NULL, task); /* the handle's */
+    /* We hold a reference, so whoever gives up the last one does it after the bit is set, and
+     * reads the new home: its read-modify-write comes after ours. */
+    struct sni_home *home = (struct sni_home *)(uintptr_t)&orphanage;
+    sni_atomic_store(&task->home_, home, relaxed); /* relaxed: published by the bit */
+    /* acq_rel: pairs with the fetch_sub in sni_task_unref */
+    sni_atomic_fetch_or(&task->state, ORPHANED, acq_rel);
+    sni_task_unref(NULL, task);
 }

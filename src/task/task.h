@@ -12,6 +12,7 @@
  *     CANCELED     somebody asked it to end
  *     QUEUED       coroutines: in a run queue, or to be put there by whoever polls it now
  *     POLLING      coroutines: a worker polls it
+ *     ORPHANED     its runtime is gone; `home_` is the home of orphans
  *
  * Rules
  *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c.
@@ -183,6 +184,16 @@ struct sni_task_exec {
     struct sni_task *polling; /* the coroutine task that is polled        */
     struct sni_home *home;    /* immutable: where spawns go               */
 };
+
+/* Take a reference to a task of a runtime that has stopped, found by walking over the records.
+ * False: it was just being freed, and now is. */
+bool sni_task_hold(struct sni_task *task);
+
+/* The runtime of `task`, which the caller holds, has stopped and will be freed: the task never
+ * runs again. If it has not ended, whoever joins it learns -ECANCELED. What is left of it,
+ * because somebody still has a waker or is just reading the result, goes on without the runtime.
+ * Gives up the caller's reference. */
+void sni_task_abandon(struct sni_task *task);
 
 /* Questions about the state word: has it ended, may it still be joined, was it asked to end. */
 bool sni_task_is_complete(const struct sni_task *task);

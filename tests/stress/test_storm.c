@@ -193,6 +193,34 @@ TEST(runtimes_come_and_go_with_tasks_still_running, .limit_s = 60)
     CHECK_EQ(run_with(opts, spawn_and_forget, NULL), 0);
 }
 
+static int pass_once(void *arg)
+{
+    (void)arg;
+    gate_pass(&gate);
+    return 0;
+}
+
+static void *let_one_through(void *arg)
+{
+    (void)arg;
+    while (gate_waiting(&gate) == 0)
+        ;
+    gate_let(&gate, 1);
+    return NULL;
+}
+
+/* The thread that woke the last task is still inside the runtime when that one is destroyed. */
+TEST(a_runtime_is_not_freed_under_a_thread_that_just_woke_its_last_task, .limit_s = 60)
+{
+    for (int i = 0; i < 300; i++) {
+        pthread_t thread;
+        gate_init(&gate);
+        CHECK_EQ(pthread_create(&thread, NULL, let_one_through, NULL), 0);
+        CHECK_EQ(run_with(&kinds[i % 5], pass_once, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
 static void *block_on_often(void *arg)
 {
     for (int i = 0; i < 200; i++)

@@ -512,6 +512,72 @@ FAIL_TEST(a_task_that_outlives_the_deadline_is_named, "\"stubborn\", spawned at"
 
 static volatile bool enough;
 
+/* ---- what outlives its runtime ------------------------------------------------------------ */
+
+static sn_waker kept;
+
+static sn_poll keep_waker(sn_future *fut, sn_cx *cx)
+{
+    (void)fut;
+    if (kept.vt != NULL)
+        return SN_READY(0);
+    kept = sn_waker_clone(cx->waker);
+    (void)sn_waker_wake_by_ref(cx->waker);
+    return SN_PENDING;
+}
+
+static const sn_future_vtable keeper_kind = {.poll = keep_waker};
+
+static int spawn_keeper(void *arg)
+{
+    (void)arg;
+    sn_future keeper = SN_FUTURE_INIT(&keeper_kind);
+    return sn_join(sn_spawn_future(&keeper, &keeper), NULL);
+}
+
+TEST(a_waker_may_outlive_the_runtime_of_its_task)
+{
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2}, spawn_keeper, NULL), 0);
+        CHECK_EQ(sn_waker_wake_by_ref(&kept), -ESRCH);
+        sn_waker copy = sn_waker_clone(&kept);
+        sn_waker_drop(&copy);
+        CHECK_EQ(sn_waker_wake(&kept), -ESRCH); /* the last reference */
+    }
+}
+
+static void *join_what_was_posted(void *arg)
+{
+    uintptr_t handle;
+    while ((handle = atomic_load(&posted)) == 0)
+        ;
+    *(int *)arg = sn_join((sn_task *)handle, NULL);
+    return NULL;
+}
+
+static int post_stubborn(void *arg)
+{
+    (void)arg;
+    atomic_store(&posted, (uintptr_t)sn_spawn(hold_on, NULL, .name = "stubborn"));
+    return 0;
+}
+
+/* R151: a thread that joins a task learns it when the runtime ends without waiting for it. */
+TEST(joining_a_task_that_its_runtime_abandons_gives_ecanceled)
+{
+    int result = 0;
+    pthread_t thread;
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, join_what_was_posted, &result), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, post_stubborn, NULL), 0);
+    usleep(20000); /* the thread waits by now; if not, it finds the task gone */
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK(result == -ECANCELED || result == -ESRCH);
+}
+
 static int recurse(void *arg)
 {
     volatile char frame[512];
