@@ -209,16 +209,35 @@ static void *let_one_through(void *arg)
     return NULL;
 }
 
-/* The thread that woke the last task is still inside the runtime when that one is destroyed. */
+static void *burn(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&stop))
+        ;
+    return NULL;
+}
+
+enum {
+    BURNERS = 6,
+};
+
+/* The thread that woke the last task is still inside the runtime when that one is destroyed. It
+ * must lose its processor in the middle for that, so the processors are kept busy. */
 TEST(a_runtime_is_not_freed_under_a_thread_that_just_woke_its_last_task, .limit_s = 60)
 {
-    for (int i = 0; i < 300; i++) {
+    pthread_t burner[BURNERS];
+    for (int i = 0; i < BURNERS; i++)
+        CHECK_EQ(pthread_create(&burner[i], NULL, burn, NULL), 0);
+    for (int i = 0; i < 100; i++) {
         pthread_t thread;
         gate_init(&gate);
         CHECK_EQ(pthread_create(&thread, NULL, let_one_through, NULL), 0);
         CHECK_EQ(run_with(&kinds[i % 5], pass_once, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
     }
+    atomic_store(&stop, true);
+    for (int i = 0; i < BURNERS; i++)
+        CHECK_EQ(pthread_join(burner[i], NULL), 0);
 }
 
 static void *block_on_often(void *arg)
