@@ -9,6 +9,7 @@
  * alive. Otherwise the difference is a moment's number. */
 #include "sched/sched.h"
 
+#include "plat/clock.h"
 #include "plat/cpu.h"
 #include "plat/event.h"
 #include "plat/fault.h"
@@ -122,10 +123,29 @@ static void task_ended(struct sni_exec *exec, struct sni_task *task)
         tell_end(w->sched);
 }
 
+/* A single-threaded scheduler: its tasks run only if we run them. Those that wait for somebody
+ * outside are looked after every millisecond. */
+static int drive_all(struct sni_sched *sched, sn_deadline until)
+{
+    if (until.ns == SN_FOREVER.ns)
+        return sni_sched_drive(sched, NULL);
+    for (;;) {
+        int rc = sni_sched_turn(sched, until);
+        if (rc < 0 || sni_sched_alive(sched) == 0)
+            return rc;
+        int64_t now = sni_plat_now_ns();
+        if (now >= until.ns)
+            return -ETIMEDOUT;
+        int64_t nap_until = now + SN_MS(1) < until.ns ? now + SN_MS(1) : until.ns;
+        uint32_t nobody_wakes = 0;
+        (void)sni_plat_park(&nobody_wakes, 0, nap_until);
+    }
+}
+
 int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
 {
     if (sched->config.single_threaded)
-        return sni_sched_drive(sched, NULL);
+        return drive_all(sched, until);
     int rc = 0;
     sni_atomic_fetch_add(&sched->end_wanted, 1, seq_cst);
     for (;;) {

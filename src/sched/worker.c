@@ -161,8 +161,9 @@ void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
         return;                                  /* a coroutine gives way by SN_YIELD */
     struct sni_task *fiber = w->exec.exec.fiber; /* which may act as `task` */
     struct sni_task *next = sni_worker_pick(w);
-    if (next == NULL && !must_return(w))
-        return;
+    /* relaxed: as in must_return */
+    if (next == NULL && sni_atomic_load(&w->detour, relaxed) == 0)
+        return; /* nobody else wants a turn, and the loop does not want to be asked */
     struct sni_context *to = way_to(w, next);
     do_after(w, SNI_AFTER_QUEUE, fiber);
     switch_away(w, fiber, to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The runtime (R2, R3, R24, R42, R150, R151): its options, its life, misuse, several at once. */
+#include "plat/clock.h"
 #include "stress/gate.h"
 #include "unit/task/with_runtime.h"
 
@@ -511,6 +512,24 @@ FAIL_TEST(a_task_that_outlives_the_deadline_is_named, "\"stubborn\", spawned at"
 }
 
 static volatile bool enough;
+
+/* A single-threaded runtime runs its tasks itself while it waits for them, but not past the
+ * deadline; whatever they do. */
+TEST(a_shutdown_of_a_single_threaded_runtime_keeps_its_deadline)
+{
+    static sn_task_fn *const kinds[] = {hold_on, pass_gate};
+    for (int i = 0; i < 2; i++) {
+        gate_init(&gate);
+        sn_runtime *rt;
+        CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+        CHECK(sn_runtime_spawn(rt, kinds[i], NULL, .detached = true, .name = "kept") == NULL);
+        CHECK(sn_runtime_spawn(rt, give_back, NULL, .detached = true) == NULL);
+        int64_t until = sni_plat_now_ns() + SN_MS(20);
+        CHECK_EQ(sn_runtime_shutdown(rt, sn_deadline_at_(until)), 1);
+        CHECK_GE(sni_plat_now_ns(), until);
+        sn_runtime_destroy(rt);
+    }
+}
 
 /* ---- what outlives its runtime ------------------------------------------------------------ */
 
