@@ -352,45 +352,49 @@ TEST(units_of_time_are_nanoseconds)
     CHECK_EQ(SN_S(3600) * 24 * 365, INT64_C(31536000000000000));
 }
 
+/* A take with ten nanoseconds of time, on a clock that stands at 0. */
+struct limited_take {
+    struct hand_clock clock;
+    int source;
+    take take;
+    sn_fut_timeout limit;
+};
+
+static sn_future *limited_take_init(struct limited_take *l, int polls)
+{
+    l->clock = (struct hand_clock){.clock = {hand_now, hand_arm}};
+    l->source = 1;
+    return sn_fut_timeout_init(&l->limit, take_init(&l->take, &l->source, polls), &l->clock.clock,
+                               sn_clock_after(&l->clock.clock, 10));
+}
+
 TEST(a_timeout_drops_its_future_when_the_time_is_up)
 {
-    struct hand_clock c = {.clock = {hand_now, hand_arm}, .now = 0};
-    int source = 1;
-    take t;
-    sn_fut_timeout limit;
-    sn_future *fut = sn_fut_timeout_init(&limit, take_init(&t, &source, 5), &c.clock,
-                                         sn_clock_after(&c.clock, 10));
+    struct limited_take l;
+    sn_future *fut = limited_take_init(&l, 5);
     CHECK(sn_poll_pending(poll_noop(fut)));
-    c.now = 10;
+    l.clock.now = 10;
     CHECK_EQ(poll_noop(fut).value, -ETIMEDOUT);
-    CHECK_EQ(t.drops, 1);
-    CHECK_EQ(source, 1);
+    CHECK_EQ(l.take.drops, 1);
+    CHECK_EQ(l.source, 1);
 }
 
 TEST(a_timeout_lets_a_future_win_that_is_ready_even_late)
 {
-    struct hand_clock c = {.clock = {hand_now, hand_arm}, .now = 0};
-    int source = 1;
-    take t;
-    sn_fut_timeout limit;
-    sn_future *fut = sn_fut_timeout_init(&limit, take_init(&t, &source, 2), &c.clock,
-                                         sn_clock_after(&c.clock, 10));
+    struct limited_take l;
+    sn_future *fut = limited_take_init(&l, 2);
     CHECK(sn_poll_pending(poll_noop(fut)));
-    c.now = 99;
+    l.clock.now = 99;
     CHECK_EQ(poll_noop(fut).value, 2);
-    CHECK_EQ(t.drops, 0);
-    CHECK_EQ(source, 0);
+    CHECK_EQ(l.take.drops, 0);
+    CHECK_EQ(l.source, 0);
 }
 
 TEST(a_dropped_timeout_drops_its_future)
 {
-    struct hand_clock c = {.clock = {hand_now, hand_arm}, .now = 0};
-    int source = 1;
-    take t;
-    sn_fut_timeout limit;
-    sn_future *fut = sn_fut_timeout_init(&limit, take_init(&t, &source, 5), &c.clock,
-                                         sn_clock_after(&c.clock, 10));
+    struct limited_take l;
+    sn_future *fut = limited_take_init(&l, 5);
     CHECK(sn_poll_pending(poll_noop(fut)));
     CHECK_EQ(sn_future_drop(fut), 0);
-    CHECK_EQ(t.drops, 1);
+    CHECK_EQ(l.take.drops, 1);
 }
