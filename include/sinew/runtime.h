@@ -89,7 +89,8 @@ SN_API SN_MUST_USE int sn_runtime_fd(sn_runtime *rt);
 
 /* Wait until all tasks of `rt` have ended, but not past `until`; then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
- * the place of their spawn.
+ * the place of their spawn. Those still alive never run again: threads that join them learn
+ * -ECANCELED, and nobody else may wake them from then on.
  *
  * Suspends: blocks the thread.   Threads: any outside a runtime, once.
  * Returns  the number of tasks that were still alive

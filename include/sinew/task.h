@@ -58,8 +58,9 @@ typedef struct sn_spawn_options {
     int *error;           /* where to put 0 or the reason why sn_spawn gave NULL                */
 } sn_spawn_options;
 
-/* The largest argument that a spawn copies. */
-#define SN_COPY_BYTES_MAX 512
+/* The largest argument, and the largest coroutine frame or future, that a spawn copies. */
+#define SN_COPY_BYTES_MAX  512
+#define SN_FRAME_BYTES_MAX 800
 
 /* How a task ended. */
 typedef enum sn_exit_kind {
@@ -85,7 +86,7 @@ typedef struct sn_exit {
 #define sn_spawn(...) SN_SPAWN_(__VA_ARGS__, )
 
 /* Run a coroutine as a task of its own: sn_spawn_coro(type, &frame, .name = "x", ...). The
- * frame, filled in but not started, is copied into the task.
+ * frame, filled in but not started, of at most SN_FRAME_BYTES_MAX, is copied into the task.
  *
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  as sn_spawn; its result is the coroutine's */
@@ -93,7 +94,7 @@ typedef struct sn_exit {
 
 /* Run any future as a task: sn_spawn_future(fut, &object, .name = "x", ...), where `fut` lies in
  * `object`. The object is copied into the task before the first poll, so it must not hold
- * pointers into itself (sn_fut_join2 does), and at most some 800 bytes.
+ * pointers into itself (sn_fut_join2 does), nor be larger than SN_FRAME_BYTES_MAX.
  *
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  as sn_spawn; its result is the future's */
@@ -107,7 +108,8 @@ typedef struct sn_exit {
  *          -ESRCH      not a handle, or used up before (misuse)
  *          -EDEADLK    a task joins itself, or a coroutine would block its worker and must
  *                      await sn_join_op instead (misuse); the handle is still good
- *          -ECONNABORTED  the task panicked; `how` has the message */
+ *          -ECONNABORTED  the task panicked; `how` has the message
+ *          -ECANCELED  a shutdown that did not wait abandoned the task */
 SN_API int sn_join(sn_task *task, sn_exit *how);
 
 /* The memory of a join that a coroutine awaits. */

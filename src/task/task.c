@@ -27,6 +27,7 @@
 #define REFS     UINT64_C(0xFFFFFF00)
 
 static_assert(sizeof(struct sni_task) <= 192, "a task is small");
+static_assert(sizeof(struct sni_task) + SN_FRAME_BYTES_MAX <= SNI_RECORD_BYTES_MAX, "frames fit");
 
 /* ---- making ---------------------------------------------------------------------------- */
 
@@ -42,7 +43,7 @@ static int check_options(const struct sni_spawn *what)
         return -EINVAL;
     if (opts->copy_bytes > SN_COPY_BYTES_MAX || (opts->copy_bytes > 0 && what->arg == NULL))
         return -EINVAL;
-    if (sizeof(struct sni_task) + what->frame_bytes > SNI_RECORD_BYTES_MAX)
+    if (what->frame_bytes > SN_FRAME_BYTES_MAX)
         return -EINVAL;
     return 0;
 }

@@ -431,6 +431,43 @@ static int run_ready_future(void *arg)
     return 0;
 }
 
+typedef struct largest {
+    sn_coro coro;
+    char room[SN_FRAME_BYTES_MAX - sizeof(sn_coro)];
+} largest;
+
+SN_CORO(largest, self)
+{
+    SN_BEGIN(self);
+    SN_YIELD();
+    SN_RETURN(self->room[sizeof(self->room) - 1]);
+    SN_END();
+}
+
+typedef struct too_large {
+    sn_coro coro;
+    char room[SN_FRAME_BYTES_MAX - sizeof(sn_coro) + 1];
+} too_large;
+
+SN_CORO(too_large, self)
+{
+    SN_BEGIN(self);
+    SN_END();
+}
+
+TASK_TEST(a_frame_may_be_as_large_as_it_says_and_no_larger)
+{
+    (void)arg;
+    int error = 0;
+    largest fits = {.room = {0}};
+    fits.room[sizeof(fits.room) - 1] = 77;
+    CHECK_EQ(sn_join(sn_spawn_coro(largest, &fits), NULL), 77);
+    too_large does_not;
+    CHECK(sn_spawn_coro(too_large, &does_not, .error = &error) == NULL);
+    CHECK_EQ(error, -EINVAL);
+    return 0;
+}
+
 TASK_TEST(any_future_can_be_a_task)
 {
     return run_ready_future(arg);
