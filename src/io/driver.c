@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* driver.c - what all drivers have in common: the lock, the counting, the rules of an end.
+ *
+ * `state` of an operation is written under its driver's lock. Whoever wants to cancel holds
+ * something that keeps the operation's memory (the wheel's lock, the file's lock, or it is the
+ * owner itself), takes the driver's lock and looks at the state: complete is complete. */
+#include "io/driver.h"
+
+#include "base/assert.h"
+
+#include <sinew/errno.h>
+
+void sni_op_complete(struct sni_op *op, ptrdiff_t result)
+{
+    sni_assert_debug(op->state != SNI_OP_COMPLETE, "an operation was completed twice");
+    struct sni_driver *driver = op->driver;
+    op->result = result == -ECANCELED && op->why != 0 ? op->why : result;
+    op->state = SNI_OP_COMPLETE;
+    /* relaxed: a number for others to look at; the lock orders */
+    uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
+    sni_atomic_store(&driver->pending, pending - 1, relaxed); /* relaxed: as above */
+    (void)sni_wait_claim(&op->waiter, 0);
+}
+
+void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops)
+{
+    *driver = (struct sni_driver){.ops = ops};
+}
+
+void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
+{
+    sni_assert_debug(op->kind == SNI_OP_POLL || (driver->ops->native & 1u << op->kind) != 0,
+                     "a driver was given an operation that it cannot do");
+    sni_list_init(&op->link);
+    op->driver = driver;
+    op->why = 0;
+    op->state = SNI_OP_PENDING;
+    sni_mutex_lock(&driver->lock);
+    /* relaxed, both: as in sni_op_complete */
+    uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
+    sni_atomic_store(&driver->pending, pending + 1, relaxed);
+    driver->ops->submit(driver, op);
+    sni_mutex_unlock(&driver->lock);
+}
+
+static void cancel_locked(struct sni_op *op, int why)
+{
+    if (op->state == SNI_OP_COMPLETE || op->why != 0)
+        return;
+    op->why = why;
+    op->driver->ops->cancel(op->driver, op);
+}
+
+void sni_driver_cancel(struct sni_op *op, int why)
+{
+    struct sni_driver *driver = op->driver;
+    sni_mutex_lock(&driver->lock);
+    cancel_locked(op, why);
+    if (driver->ops->flush != NULL)
+        driver->ops->flush(driver);
+    sni_mutex_unlock(&driver->lock);
+}
+
+void sni_driver_cancel_now(struct sni_op *op, int why)
+{
+    struct sni_driver *driver = op->driver;
+    sni_mutex_lock(&driver->lock);
+    cancel_locked(op, why);
+    while (op->state != SNI_OP_COMPLETE) {
+        if (driver->ops->reap(driver) == 0)
+            sni_cpu_pause();
+    }
+    sni_mutex_unlock(&driver->lock);
+}
+
+void sni_driver_forget(struct sni_driver *driver, int fd)
+{
+    if (driver->ops->forget == NULL)
+        return;
+    sni_mutex_lock(&driver->lock);
+    driver->ops->forget(driver, fd);
+    sni_mutex_unlock(&driver->lock);
+}
+
+void sni_driver_flush(struct sni_driver *driver)
+{
+    if (driver->ops->flush == NULL)
+        return;
+    sni_mutex_lock(&driver->lock);
+    driver->ops->flush(driver);
+    sni_mutex_unlock(&driver->lock);
+}
+
+static unsigned reap_and_unlock(struct sni_driver *driver)
+{
+    unsigned n = driver->ops->reap(driver);
+    /* relaxed, both: only that it changes counts, and the lock is held */
+    sni_atomic_store(&driver->reaped, sni_atomic_load(&driver->reaped, relaxed) + 1, relaxed);
+    sni_mutex_unlock(&driver->lock);
+    return n;
+}
+
+unsigned sni_driver_reap(struct sni_driver *driver)
+{
+    return sni_mutex_trylock(&driver->lock) ? reap_and_unlock(driver) : 0;
+}
+
+unsigned sni_driver_reap_patiently(struct sni_driver *driver)
+{
+    sni_mutex_lock(&driver->lock);
+    return reap_and_unlock(driver);
+}
+
+void sni_driver_wait(struct sni_driver *driver, int64_t until_ns)
+{
+    driver->ops->wait(driver, until_ns);
+}
+
+void sni_driver_wake(struct sni_driver *driver)
+{
+    driver->ops->wake(driver);
+}
+
+void sni_driver_finish(struct sni_driver *driver)
+{
+    if (driver == NULL)
+        return;
+    sni_assert_debug(sni_driver_pending(driver) == 0, "a driver ends while operations wait in it");
+    driver->ops->finish(driver);
+}
+
+uint32_t sni_driver_pending(const struct sni_driver *driver)
+{
+    return sni_atomic_load(&driver->pending, relaxed); /* relaxed: a moment's number */
+}

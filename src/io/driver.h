@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* driver.h - who waits for the kernel: one interface, a folder of code for each way.
+ *
+ * A *driver* is one worker's (or one plain thread's) door to the kernel: a ring, an epoll
+ * instance, a list for poll(2), or a script in a test. Its owner sleeps in it. Operations are
+ * given to it and come back complete.
+ *
+ * Others may also use it: give it an operation on a descriptor that is registered there, cancel
+ * one, and above all reap it while its owner is busy with a long task (R85). So there is a lock:
+ * everything but `wait` and `wake` is called under it. It is held for a few instructions, at
+ * most for one system call that does not wait.
+ *
+ * Order of locks: a wheel's, a file's, a driver's. Completing claims a waiter under the
+ * driver's lock; that queues a task and takes no further lock of these. */
+#ifndef SINEW_IO_DRIVER_H
+#define SINEW_IO_DRIVER_H
+
+#include "io/op.h"
+#include "plat/thread.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sni_driver_ops {
+    const char *name;
+
+    /* Bits 1 << sni_op_kind: the kinds it can do; POLL is always among them. */
+    uint32_t native;
+
+    /* A file stays with the driver of its first wait: there it is registered. Otherwise an
+     * operation goes to the driver of the worker it is made on. */
+    bool sticky;
+
+    /* Locked. Take `op`: complete it, now or later. Errors are completions too (out of memory,
+     * a bad descriptor). What it needs of the kernel may be put off until `flush`. */
+    void (*submit)(struct sni_driver *driver, struct sni_op *op);
+
+    /* Locked. `op` is pending: complete it, now or soon. Twice is once. */
+    void (*cancel)(struct sni_driver *driver, struct sni_op *op);
+
+    /* Locked. The descriptor will be closed: no operation on it is pending, and none will be
+     * before the number is used anew. NULL if the driver keeps nothing. */
+    void (*forget)(struct sni_driver *driver, int fd);
+
+    /* Locked. Hand to the kernel what was put off. NULL if nothing ever is. */
+    void (*flush)(struct sni_driver *driver);
+
+    /* Locked. Complete what the kernel has ready, without waiting; flushes too. Fair: in the
+     * order in which the kernel tells, at most a few hundred in one call.
+     *
+     * Returns  how many were completed */
+    unsigned (*reap)(struct sni_driver *driver);
+
+    /* Not locked; its owner only. Sleep until something can be reaped, or somebody has called
+     * `wake` since the last `wait` returned, or `until_ns` (of sni_plat_now_ns) has passed;
+     * sometimes earlier. Nothing is completed. Flushed before. */
+    void (*wait)(struct sni_driver *driver, int64_t until_ns);
+
+    /* Not locked; any thread. Make `wait` return, now or when it is next called. */
+    void (*wake)(struct sni_driver *driver);
+
+    /* Not locked. No operation is pending. Free everything. */
+    void (*finish)(struct sni_driver *driver);
+};
+
+/* The head of every driver. */
+struct sni_driver {
+    const struct sni_driver_ops *ops; /* immutable                                          */
+    struct sni_mutex lock;
+    SNI_ATOMIC(uint32_t) pending; /* operations it has; changed under the lock, read by anybody */
+    SNI_ATOMIC(uint32_t) reaped;  /* grows with each reap, for whoever watches; as pending      */
+};
+
+/* ---- what the rest of the house calls --------------------------------------------------- */
+
+void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops);
+
+/* Give `op`, whose waiter is begun, to the driver. The wait may be committed right after. */
+void sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
+
+/* Ask that `op`, which was submitted and whose memory the caller knows to be alive, be over
+ * soon, because of `why` (-ETIMEDOUT, -ECANCELED, -EBADF). The first reason counts. Nothing
+ * happens if it is complete. */
+void sni_driver_cancel(struct sni_op *op, int why);
+
+/* Cancel `op` and return when it is complete, by reaping the driver as often as needed. For
+ * owners that cannot wait: the drop of a future. Its waiter has been claimed. */
+void sni_driver_cancel_now(struct sni_op *op, int why);
+
+/* The descriptor `fd`, registered here, will be closed. */
+void sni_driver_forget(struct sni_driver *driver, int fd);
+
+/* Pass on what was put off. */
+void sni_driver_flush(struct sni_driver *driver);
+
+/* Complete what is ready. Returns the number; 0 also if somebody else is just at it. */
+unsigned sni_driver_reap(struct sni_driver *driver);
+
+/* Reap, with the lock taken even if somebody else has it. */
+unsigned sni_driver_reap_patiently(struct sni_driver *driver);
+
+void sni_driver_wait(struct sni_driver *driver, int64_t until_ns);
+void sni_driver_wake(struct sni_driver *driver);
+
+/* Finish it; NULL is fine. */
+void sni_driver_finish(struct sni_driver *driver);
+
+/* How many operations it has now. */
+uint32_t sni_driver_pending(const struct sni_driver *driver);
+
+#endif

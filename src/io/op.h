@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* op.h - one operation on a descriptor, from the moment somebody waits for it to its end.
+ *
+ * An operation lies in its owner's frame. It belongs to a driver from sni_driver_submit until
+ * the driver *completes* it, exactly once, whether it succeeded, failed or was cancelled; only
+ * then is its waiter claimed. So when its owner goes on, the kernel has neither the operation
+ * nor its buffer any more.
+ *
+ * A deadline, a close or a cancellation does not end the wait: it asks the driver to cancel,
+ * and the operation completes soon after, with -ECANCELED or, if that came too late, with what
+ * it achieved. `why` remembers who asked first. */
+#ifndef SINEW_IO_OP_H
+#define SINEW_IO_OP_H
+
+#include "base/list.h"
+#include "wait/wait.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an operation does. Each driver can do POLL; one that cannot do another kind itself
+ * (sni_driver_ops.native) gets a POLL instead, and the owner makes the system call. */
+enum sni_op_kind {
+    SNI_OP_POLL,    /* events  -> the events that are there (more than 0)                  */
+    SNI_OP_ACCEPT,  /* addr, addr_bytes (in and out) -> a new descriptor, close-on-exec     */
+    SNI_OP_CONNECT, /* addr, *addr_bytes -> 0                                               */
+    SNI_OP_RECV,    /* buf, bytes, flags -> bytes; 0 is the end of the stream               */
+    SNI_OP_SEND,    /* buf, bytes, flags -> bytes                                           */
+    SNI_OP_RECVMSG, /* msg, flags -> bytes                                                  */
+    SNI_OP_SENDMSG, /* msg, flags -> bytes                                                  */
+    SNI_OP_KINDS,
+};
+
+/* Events of a POLL, in and out. A broken or closed other end makes both true. */
+enum {
+    SNI_READABLE = 1,
+    SNI_WRITABLE = 2,
+    SNI_PRIORITY = 4, /* urgent data, a change of a sysfs file: what poll(2) calls POLLPRI */
+};
+
+struct sni_driver;
+struct sockaddr;
+struct msghdr;
+
+struct sni_op {
+    struct sni_waiter waiter;  /* the owner's; claimed with 0 when the operation is complete   */
+    struct sni_list link;      /* the driver's                                                */
+    struct sni_list on_file;   /* the file's, under its lock; for operations of foreign
+                                  descriptors unused                                          */
+    struct sni_driver *driver; /* whom it was given to; NULL before                           */
+    int fd;                    /* these: set by the owner before submit                       */
+    uint8_t kind;              /* sni_op_kind                                                 */
+    bool kept;                 /* the descriptor is a file's of ours: it is not closed without
+                                  sni_driver_forget, so a registration may be kept             */
+    uint8_t state;             /* the driver's, under its lock; 0 before submit               */
+    uint8_t events;            /* POLL                                                        */
+    uint32_t flags;            /* of the system call                                          */
+    union {
+        void *buf;
+        struct msghdr *msg;
+        struct sockaddr *addr;
+    };
+    union {
+        size_t bytes;
+        uint32_t *addr_bytes;
+    };
+    int why;          /* under the driver's lock: 0, or the reason of the cancellation (-errno) */
+    ptrdiff_t result; /* after completion: as above, or -errno                                */
+};
+
+/* States of an operation that all drivers share; a driver's own follow. */
+enum {
+    SNI_OP_IDLE,     /* not submitted                    */
+    SNI_OP_COMPLETE, /* it is the owner's again          */
+    SNI_OP_PENDING,  /* the driver has it                */
+    SNI_OP_DRIVER_STATES,
+};
+
+/* Drivers: `op` is over. Under the driver's lock; `op` must not be touched afterwards. */
+void sni_op_complete(struct sni_op *op, ptrdiff_t result);
+
+#endif
