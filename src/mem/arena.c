@@ -24,7 +24,7 @@
 enum {
     CHUNK_BYTES = 64 << 10,
     BATCH = 64, /* records that change hands at once                       */
-    CACHED_MAX = 4 * BATCH,
+    CACHED_MAX = SNI_RECORDS_CACHED_MAX,
     CLASS_NONE = 0, /* of a chunk that is not in use; else the class + 1       */
 };
 
@@ -95,7 +95,7 @@ void sni_record_cache_init(struct sni_record_cache *cache, struct sni_arena *are
     *cache = (struct sni_record_cache){.arena = arena};
 }
 
-static int refill(struct sni_record_cache *cache, uint32_t class)
+int sni_record_cache_refill(struct sni_record_cache *cache, uint32_t class)
 {
     struct sni_arena *arena = cache->arena;
     int rc = 0;
@@ -128,6 +128,11 @@ static void drain(struct sni_record_cache *cache, uint32_t class, uint32_t keep)
     sni_mutex_unlock(&arena->lock);
 }
 
+void sni_record_cache_drain(struct sni_record_cache *cache, uint32_t class)
+{
+    drain(cache, class, CACHED_MAX - 2 * BATCH);
+}
+
 void sni_record_cache_finish(struct sni_record_cache *cache)
 {
     for (uint32_t class = 0; class < SNI_RECORD_CLASSES; class ++)
@@ -135,46 +140,22 @@ void sni_record_cache_finish(struct sni_record_cache *cache)
             drain(cache, class, 0);
 }
 
-/* Only the holder of a record changes its generation; others read it. */
-static void live_on(struct sni_record *record)
+/* Does a record of `class` begin `within` bytes after the start of a chunk? Called for every use
+ * of a handle, hence without a division: in steps, `within` is below 2^10 and `factor` rounds
+ * 2^16 / steps up, for which the quotient is exact. */
+static bool begins_record(uint32_t class, uint32_t within)
 {
-    /* relaxed, release: pairs with the acquire in sni_arena_find */
-    uint32_t generation = sni_atomic_load(&record->generation, relaxed);
-    sni_atomic_store(&record->generation, generation + 1, release);
-}
-
-int sni_record_get(struct sni_record_cache *cache, size_t bytes, struct sni_record **out)
-{
-    sni_assert(bytes > 0 && bytes <= SNI_RECORD_BYTES_MAX, "a record of that size does not exist");
-    uint32_t class = (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
-    if (sni_unlikely(cache->list[class].first == NULL)) {
-        int rc = refill(cache, class);
-        if (rc < 0)
-            return rc;
-    }
-    struct sni_record *record = cache->list[class].first;
-    cache->list[class].first = record->next;
-    cache->list[class].count--;
-    live_on(record);
-    *out = record;
-    return 0;
-}
-
-void sni_record_put(struct sni_record_cache *cache, struct sni_record *record)
-{
-    uint32_t class = record->class;
-    live_on(record);
-    record->next = cache->list[class].first;
-    cache->list[class].first = record;
-    if (sni_unlikely(++cache->list[class].count > CACHED_MAX))
-        drain(cache, class, CACHED_MAX - 2 * BATCH);
-}
-
-uint64_t sni_record_handle(const struct sni_record *record)
-{
-    /* relaxed: the caller holds the record */
-    uint64_t generation = sni_atomic_load(&record->generation, relaxed);
-    return (uint64_t)(uintptr_t)record | generation << 48;
+#define FACTOR(n) (((1u << 16) + (n) - 1) / (n))
+    static const uint32_t factor[SNI_RECORD_CLASSES] = {
+        FACTOR(1),  FACTOR(2),  FACTOR(3),  FACTOR(4),  FACTOR(5),  FACTOR(6),
+        FACTOR(7),  FACTOR(8),  FACTOR(9),  FACTOR(10), FACTOR(11), FACTOR(12),
+        FACTOR(13), FACTOR(14), FACTOR(15), FACTOR(16)};
+#undef FACTOR
+    uint32_t steps = within / SNI_RECORD_STEP;
+    uint32_t nth = steps * factor[class] >> 16;
+    uint32_t end = (nth + 1) * (class + 1);
+    return within % SNI_RECORD_STEP == 0 && nth * (class + 1) == steps &&
+           end <= CHUNK_BYTES / SNI_RECORD_STEP;
 }
 
 struct sni_record *sni_arena_find(uint64_t handle)
@@ -187,9 +168,8 @@ struct sni_record *sni_arena_find(uint64_t handle)
     /* acquire: pairs with the release in grow, class_of is there */
     if (chunk >= sni_atomic_load(&arena->chunks, acquire))
         return NULL;
-    size_t stride = class_bytes(arena->class_of[chunk] - 1u);
-    size_t within = (size_t)(offset % CHUNK_BYTES);
-    if (within % stride != 0 || within / stride >= CHUNK_BYTES / stride)
+    uint32_t within = (uint32_t)(offset % CHUNK_BYTES);
+    if (!begins_record(arena->class_of[chunk] - 1u, within))
         return NULL;
     struct sni_record *record =
         (struct sni_record *)(void *)(arena->first_chunk + chunk * CHUNK_BYTES + within);

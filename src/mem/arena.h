@@ -15,15 +15,18 @@
 #ifndef SINEW_MEM_ARENA_H
 #define SINEW_MEM_ARENA_H
 
+#include "base/assert.h"
 #include "base/atomic.h"
+#include "base/compiler.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    SNI_RECORD_STEP = 64,    /* sizes are multiples of this, a cache line   */
-    SNI_RECORD_CLASSES = 16, /* up to 16 * 64 bytes; larger goes elsewhere  */
+    SNI_RECORD_STEP = 64,          /* sizes are multiples of this, a cache line   */
+    SNI_RECORD_CLASSES = 16,       /* up to 16 * 64 bytes; larger goes elsewhere  */
+    SNI_RECORDS_CACHED_MAX = 1024, /* in one cache, of one class */
     SNI_RECORD_BYTES_MAX = SNI_RECORD_STEP * SNI_RECORD_CLASSES,
 };
 
@@ -55,16 +58,59 @@ void sni_record_cache_init(struct sni_record_cache *cache, struct sni_arena *are
 /* Give all free records back to the arena. */
 void sni_record_cache_finish(struct sni_record_cache *cache);
 
+/* The rare halves of what follows: the cache is empty, or has too many. */
+int sni_record_cache_refill(struct sni_record_cache *cache, uint32_t class);
+void sni_record_cache_drain(struct sni_record_cache *cache, uint32_t class);
+
+/* Only the holder of a record changes its generation; others read it. */
+static inline void sni_record_live_on_(struct sni_record *record)
+{
+    /* relaxed, release: pairs with the acquire in sni_arena_find */
+    uint32_t generation = sni_atomic_load(&record->generation, relaxed);
+    sni_atomic_store(&record->generation, generation + 1, release);
+}
+
 /* A record of `bytes`, at most SNI_RECORD_BYTES_MAX; only its head is initialised.
  *
  * Returns  0, -ENOMEM */
-int sni_record_get(struct sni_record_cache *cache, size_t bytes, struct sni_record **out);
+static inline int sni_record_get(struct sni_record_cache *cache, size_t bytes,
+                                 struct sni_record **out)
+{
+    sni_assert(bytes > 0 && bytes <= SNI_RECORD_BYTES_MAX, "a record of that size does not exist");
+    uint32_t class = (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
+    if (sni_unlikely(cache->list[class].first == NULL)) {
+        int rc = sni_record_cache_refill(cache, class);
+        if (rc < 0) {
+            *out = NULL;
+            return rc;
+        }
+    }
+    struct sni_record *record = cache->list[class].first;
+    cache->list[class].first = record->next;
+    cache->list[class].count--;
+    sni_record_live_on_(record);
+    *out = record;
+    return 0;
+}
 
 /* End the life of `record`: from here on its handle is stale. */
-void sni_record_put(struct sni_record_cache *cache, struct sni_record *record);
+static inline void sni_record_put(struct sni_record_cache *cache, struct sni_record *record)
+{
+    uint32_t class = record->class;
+    sni_record_live_on_(record);
+    record->next = cache->list[class].first;
+    cache->list[class].first = record;
+    if (sni_unlikely(++cache->list[class].count > SNI_RECORDS_CACHED_MAX))
+        sni_record_cache_drain(cache, class);
+}
 
 /* The handle of a living record, as a number. */
-uint64_t sni_record_handle(const struct sni_record *record);
+static inline uint64_t sni_record_handle(const struct sni_record *record)
+{
+    /* relaxed: the caller holds the record */
+    uint64_t generation = sni_atomic_load(&record->generation, relaxed);
+    return (uint64_t)(uintptr_t)record | generation << 48;
+}
 
 /* The living record of `handle`, or NULL. */
 struct sni_record *sni_arena_find(uint64_t handle);

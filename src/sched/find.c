@@ -21,7 +21,6 @@
 #include "plat/event.h"
 
 enum {
-    FAIR_TICK = 61,   /* prime, so that it does not beat with anything    */
     STEAL_PASSES = 4, /* over all victims; the last one takes slots too   */
     OTHERS_TICK = 4,  /* every so many picks, urgent tasks come last      */
 };
@@ -204,7 +203,7 @@ static struct sni_task *draw(struct sni_worker *w)
     return sni_task_of(sni_lottery_draw(&w->lottery, &w->rand));
 }
 
-struct sni_task *sni_worker_pick(struct sni_worker *w)
+struct sni_task *sni_worker_pick_slow(struct sni_worker *w)
 {
     if (sni_unlikely(w->sched->config.seeded))
         return draw(w);
@@ -217,7 +216,8 @@ struct sni_task *sni_worker_pick(struct sni_worker *w)
             return task;
         }
     }
-    if (sni_unlikely(++w->tick % FAIR_TICK == 0)) {
+    if (sni_unlikely(++w->tick == w->fair_at)) {
+        w->fair_at += SNI_FAIR_TICK;
         task = sni_task_of(sni_inject_pop(&w->inbox));
         if (task == NULL) /* one: a share would push what is in the ring out again */
             task = sni_task_of(sni_inject_pop(&w->sched->inject));

@@ -54,45 +54,6 @@
 #include "base/compiler.h"
 #include "sched/inject.h"
 
-static inline uint64_t pack(uint32_t steal, uint32_t real)
-{
-    return (uint64_t)steal << 32 | real;
-}
-
-static inline uint32_t steal_of(uint64_t head)
-{
-    return (uint32_t)(head >> 32);
-}
-
-static inline uint32_t real_of(uint64_t head)
-{
-    return (uint32_t)head;
-}
-
-static inline uint32_t capacity_of(const struct sni_runq *q)
-{
-    return q->mask_ + 1;
-}
-
-static inline struct sni_runlink *cell_read(const struct sni_runq *q, uint32_t index)
-{
-    /* relaxed: the tail's release and acquire carry it, see 1 and 4 */
-    return sni_atomic_load(&q->cells_[index & q->mask_], relaxed);
-}
-
-static inline void cell_write(struct sni_runq *q, uint32_t index, struct sni_runlink *link)
-{
-    /* relaxed: the store of the tail that follows is the release, see 1 and 3 */
-    sni_atomic_store(&q->cells_[index & q->mask_], link, relaxed);
-}
-
-/* The owner's own index; nobody else writes it. */
-static inline uint32_t own_tail(const struct sni_runq *q)
-{
-    /* relaxed: reads what this thread stored */
-    return sni_atomic_load(&q->tail_, relaxed);
-}
-
 void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity)
 {
     sni_assert(capacity >= 2 && capacity <= UINT32_C(1) << 30, "a run queue's capacity is absurd");
@@ -105,31 +66,7 @@ void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity)
     q->slot_uses_ = 0;
     q->cells_ = cells;
     q->mask_ = capacity - 1;
-}
-
-/* Owner: how many cells are free. Looks at the thieves' line only if the memory of it says none. */
-static inline uint32_t room(struct sni_runq *q, uint32_t tail, uint32_t wanted)
-{
-    uint32_t used = tail - q->head_seen_;
-    if (sni_unlikely(capacity_of(q) - used < wanted)) {
-        /* acquire: pairs with the completion in sni_runq_steal, see 3 */
-        q->head_seen_ = steal_of(sni_atomic_load(&q->head_, acquire));
-        used = tail - q->head_seen_;
-        sni_assert(used <= capacity_of(q), "a run queue holds more than it can: two owners?");
-    }
-    return capacity_of(q) - used;
-}
-
-bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
-{
-    sni_assert_debug(link != NULL, "NULL is pushed to a run queue");
-    uint32_t tail = own_tail(q);
-    if (sni_unlikely(room(q, tail, 1) == 0))
-        return false;
-    cell_write(q, tail, link);
-    /* release: pairs with the acquire of tail in sni_runq_steal, see 1 */
-    sni_atomic_store(&q->tail_, tail + 1, release);
-    return true;
+    q->alone_ = false;
 }
 
 /* Owner: join `count` cells from `from` on, which are no longer in the queue, and `last` behind
@@ -139,7 +76,7 @@ static struct sni_runlink *chain_up(struct sni_runq *q, uint32_t from, uint32_t 
 {
     struct sni_runlink *first = last;
     for (uint32_t i = count; i > 0; i--) {
-        struct sni_runlink *link = cell_read(q, from + i - 1);
+        struct sni_runlink *link = sni_runq_read_(q, from + i - 1);
         link->next = first;
         first = link;
     }
@@ -149,47 +86,26 @@ static struct sni_runlink *chain_up(struct sni_runq *q, uint32_t from, uint32_t 
 uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct sni_inject *inject,
                            unsigned prio)
 {
-    uint32_t half = capacity_of(q) / 2;
+    uint32_t half = sni_runq_capacity_(q) / 2;
     while (!sni_runq_push(q, link)) {
         /* relaxed: nothing is read on the strength of it, the CAS below decides */
         uint64_t head = sni_atomic_load(&q->head_, relaxed);
-        uint32_t real = real_of(head);
-        if (steal_of(head) != real) { /* a thief makes room, soon; do not wait for it */
+        uint32_t real = sni_runq_real_of_(head);
+        if (sni_runq_steal_of_(head) != real) { /* a thief makes room, soon; do not wait for it */
             sni_inject_push(inject, link, prio);
             return 1;
         }
-        if (own_tail(q) - real < capacity_of(q))
+        if (sni_runq_own_tail_(q) - real < sni_runq_capacity_(q))
             continue; /* thieves have made it, and there may be less than half left */
         /* release: as in pop, see 2. relaxed on failure: a thief was faster, look again */
-        if (sni_atomic_cas(&q->head_, &head, pack(real + half, real + half), release, relaxed)) {
+        if (sni_atomic_cas(&q->head_, &head, sni_runq_pack_(real + half, real + half), release,
+                           relaxed)) {
             struct sni_runlink *first = chain_up(q, real, half, link);
             sni_inject_push_chain(inject, first, link, half + 1, prio);
             return half + 1;
         }
     }
     return 0;
-}
-
-struct sni_runlink *sni_runq_pop(struct sni_runq *q)
-{
-    uint32_t tail = own_tail(q);
-    /* relaxed: the owner reads nothing that thieves wrote on the strength of it, see 4 */
-    uint64_t head = sni_atomic_load(&q->head_, relaxed);
-    for (;;) {
-        uint32_t real = real_of(head);
-        uint32_t steal = steal_of(head);
-        if (real == tail)
-            return NULL;
-        uint64_t next = pack(steal == real ? real + 1 : steal, real + 1);
-        struct sni_runlink *link = cell_read(q, real); /* early: nothing overtakes the CAS */
-        /* release: a thief that sees this head sees the tail too, see 2. relaxed on failure:
-         * a thief was faster, and the loop looks again */
-        if (sni_likely(sni_atomic_cas(&q->head_, &head, next, release, relaxed))) {
-            if (q->slot_uses_ != 0)
-                q->slot_uses_ = 0;
-            return link;
-        }
-    }
 }
 
 /* Thief: take the older half of `q`, at most `limit`, out of the queue; its cells stay as they are
@@ -199,8 +115,8 @@ static uint32_t claim(struct sni_runq *q, uint32_t limit, uint32_t *at)
     /* acquire: pairs with the release of the owner's CAS, see 2 */
     uint64_t head = sni_atomic_load(&q->head_, acquire);
     for (;;) {
-        uint32_t real = real_of(head);
-        uint32_t steal = steal_of(head);
+        uint32_t real = sni_runq_real_of_(head);
+        uint32_t steal = sni_runq_steal_of_(head);
         if (steal != real)
             return 0;
         /* acquire: pairs with the push's release, see 1 */
@@ -211,8 +127,9 @@ static uint32_t claim(struct sni_runq *q, uint32_t limit, uint32_t *at)
             return 0;
         /* acquire on failure: the new head, see 2. On success it would not be needed: the cells
          * came with the tail, and nothing is published before the completion */
-        if (sni_atomic_cas(&q->head_, &head, pack(steal, real + n), acquire, acquire)) {
-            sni_assert(queued <= capacity_of(q), "a run queue holds more than it can: two owners?");
+        if (sni_atomic_cas(&q->head_, &head, sni_runq_pack_(steal, real + n), acquire, acquire)) {
+            sni_assert(queued <= sni_runq_capacity_(q),
+                       "a run queue holds more than it can: two owners?");
             *at = real;
             return n;
         }
@@ -225,10 +142,10 @@ static void complete(struct sni_runq *q, uint32_t at)
     /* relaxed: only this thief moves `steal`, the CAS finds what else has moved */
     uint64_t head = sni_atomic_load(&q->head_, relaxed);
     for (;;) {
-        sni_assert(steal_of(head) == at, "a steal was completed by somebody else");
-        uint32_t real = real_of(head);
-        /* release: pairs with the acquire in room(), see 3. relaxed on failure: look again */
-        if (sni_atomic_cas(&q->head_, &head, pack(real, real), release, relaxed))
+        sni_assert(sni_runq_steal_of_(head) == at, "a steal was completed by somebody else");
+        uint32_t real = sni_runq_real_of_(head);
+        /* release: pairs with the acquire in sni_runq_room_, see 3. relaxed: look again */
+        if (sni_atomic_cas(&q->head_, &head, sni_runq_pack_(real, real), release, relaxed))
             return;
     }
 }
@@ -236,16 +153,16 @@ static void complete(struct sni_runq *q, uint32_t at)
 size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, struct sni_runlink **first)
 {
     sni_assert_debug(from != into, "a worker steals from itself");
-    uint32_t tail = own_tail(into);
-    uint32_t half = capacity_of(from) / 2;
-    uint32_t limit = room(into, tail, half) + 1; /* the first needs no cell */
+    uint32_t tail = sni_runq_own_tail_(into);
+    uint32_t half = sni_runq_capacity_(from) / 2;
+    uint32_t limit = sni_runq_room_(into, tail, half) + 1; /* the first needs no cell */
     uint32_t at = 0;
     uint32_t n = claim(from, limit, &at);
     if (n == 0)
         return 0;
-    *first = cell_read(from, at);
+    *first = sni_runq_read_(from, at);
     for (uint32_t i = 1; i < n; i++)
-        cell_write(into, tail + i - 1, cell_read(from, at + i));
+        sni_runq_write_(into, tail + i - 1, sni_runq_read_(from, at + i));
     complete(from, at);
     if (n > 1) {
         /* release: pairs with the acquire of tail by the next thief, see 1 */
@@ -257,36 +174,11 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, struct sni_r
 uint32_t sni_runq_len(const struct sni_runq *q)
 {
     /* acquire: the tail read next is not older than this head, see 2 */
-    uint32_t real = real_of(sni_atomic_load(&q->head_, acquire));
+    uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, acquire));
     /* relaxed: nothing is read on the strength of it */
     uint32_t queued = sni_atomic_load(&q->tail_, relaxed) - real;
-    return queued <= capacity_of(q) ? queued : capacity_of(q); /* the head may be older */
-}
-
-struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link)
-{
-    sni_assert_debug(link != NULL, "NULL is put into the slot of a run queue");
-    if (q->slot_uses_ >= SNI_RUNQ_SLOT_BUDGET)
-        return link;
-    /* relaxed: only whether it is empty is used, and only the owner fills it */
-    if (sni_atomic_load(&q->slot_, relaxed) == NULL) {
-        /* release: pairs with the acquire in sni_runq_slot_steal */
-        sni_atomic_store(&q->slot_, link, release);
-        return NULL;
-    }
-    /* release: as above; what comes out the owner has put in itself */
-    return sni_atomic_exchange(&q->slot_, link, release);
-}
-
-struct sni_runlink *sni_runq_slot_take(struct sni_runq *q)
-{
-    /* relaxed, both: the owner takes what it has put in itself */
-    if (sni_atomic_load(&q->slot_, relaxed) == NULL)
-        return NULL;
-    struct sni_runlink *link = sni_atomic_exchange(&q->slot_, NULL, relaxed);
-    if (link != NULL)
-        q->slot_uses_++;
-    return link;
+    return queued <= sni_runq_capacity_(q) ? queued
+                                           : sni_runq_capacity_(q); /* the head may be older */
 }
 
 struct sni_runlink *sni_runq_slot_steal(struct sni_runq *q)

@@ -15,6 +15,8 @@
 #define SINEW_SCHED_RUNQ_H
 
 #include "base/atomic.h"
+#include "base/assert.h"
+#include "base/compiler.h"
 #include "base/runlink.h"
 
 #include <stdbool.h>
@@ -36,7 +38,7 @@ typedef SNI_ATOMIC(struct sni_runlink *) sni_runq_cell;
  *   head_              pop, overflow: CAS                steal: CAS
  *   tail_              push, steal into it: store        read
  *   head_seen_, slot_uses_  plain                        never
- *   cells_, mask_      written by init, then constant
+ *   cells_, mask_, alone_   written before the threads start, then constant
  *   *cells_            push, steal into it: store        read, between claim and completion
  *   slot_              swap, take                        sni_runq_slot_steal: exchange by NULL */
 struct sni_runq {
@@ -46,6 +48,7 @@ struct sni_runq {
     uint32_t slot_uses_; /* in a row */
     _Alignas(SNI_SCHED_LINE_BYTES) sni_runq_cell *cells_;
     uint32_t mask_;
+    bool alone_; /* there is no thief */
     _Alignas(SNI_SCHED_LINE_BYTES) SNI_ATOMIC(struct sni_runlink *) slot_;
 };
 
@@ -54,8 +57,14 @@ struct sni_runq {
  * queue any more. */
 void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity);
 
+/* There will be no thief: the owner's operations need not defend themselves. Before any use. */
+static inline void sni_runq_set_alone(struct sni_runq *q)
+{
+    q->alone_ = true;
+}
+
 /* Owner: append. False if the ring is full: nothing was done, see sni_runq_overflow. */
-bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link);
+static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link);
 
 /* Owner: append to a ring that was full. Moves the older half of the ring and `link`, oldest
  * first, to the inject queue as one batch of class `prio` (enum sni_prio). If a thief is just
@@ -67,7 +76,7 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
                            unsigned prio);
 
 /* Owner: the oldest link, or NULL. Ends a row of slot uses. */
-struct sni_runlink *sni_runq_pop(struct sni_runq *q);
+static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q);
 
 /* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up. The oldest one is
  * given in *first, to be run at once; the others are appended to `into`, as far as they fit.
@@ -83,10 +92,10 @@ uint32_t sni_runq_len(const struct sni_runq *q);
 
 /* Owner: put `link` into the slot, to be run next. Returns what must go to the ring instead: the
  * link that was in there, NULL if it was empty, or `link` itself while the budget is used up. */
-struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link);
+static inline struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link);
 
 /* Owner: take the link out of the slot, or NULL. Counts as a use. */
-struct sni_runlink *sni_runq_slot_take(struct sni_runq *q);
+static inline struct sni_runlink *sni_runq_slot_take(struct sni_runq *q);
 
 /* Thief, on its last pass over the victims: take the link out of the slot, or NULL. */
 struct sni_runlink *sni_runq_slot_steal(struct sni_runq *q);
@@ -99,6 +108,143 @@ bool sni_runq_slot_full(const struct sni_runq *q);
 static inline void sni_runq_slot_reset(struct sni_runq *q)
 {
     q->slot_uses_ = 0;
+}
+
+/* ---- the owner's operations: on the path of every switch. Orders: see runq.c -------------- */
+
+static inline uint64_t sni_runq_pack_(uint32_t steal, uint32_t real)
+{
+    return (uint64_t)steal << 32 | real;
+}
+
+static inline uint32_t sni_runq_steal_of_(uint64_t head)
+{
+    return (uint32_t)(head >> 32);
+}
+
+static inline uint32_t sni_runq_real_of_(uint64_t head)
+{
+    return (uint32_t)head;
+}
+
+static inline uint32_t sni_runq_capacity_(const struct sni_runq *q)
+{
+    return q->mask_ + 1;
+}
+
+static inline struct sni_runlink *sni_runq_read_(const struct sni_runq *q, uint32_t index)
+{
+    /* relaxed: the tail's release and acquire carry it, see 1 and 4 */
+    return sni_atomic_load(&q->cells_[index & q->mask_], relaxed);
+}
+
+static inline void sni_runq_write_(struct sni_runq *q, uint32_t index, struct sni_runlink *link)
+{
+    /* relaxed: the store of the tail that follows is the release, see 1 and 3 */
+    sni_atomic_store(&q->cells_[index & q->mask_], link, relaxed);
+}
+
+/* The owner's own index; nobody else writes it. */
+static inline uint32_t sni_runq_own_tail_(const struct sni_runq *q)
+{
+    /* relaxed: reads what this thread stored */
+    return sni_atomic_load(&q->tail_, relaxed);
+}
+
+/* Owner: how many cells are free. Looks at the thieves' line only if the memory of it says none. */
+static inline uint32_t sni_runq_room_(struct sni_runq *q, uint32_t tail, uint32_t wanted)
+{
+    uint32_t used = tail - q->head_seen_;
+    if (sni_unlikely(sni_runq_capacity_(q) - used < wanted)) {
+        /* acquire: pairs with the completion in sni_runq_steal, see 3 */
+        q->head_seen_ = sni_runq_steal_of_(sni_atomic_load(&q->head_, acquire));
+        used = tail - q->head_seen_;
+        sni_assert(used <= sni_runq_capacity_(q),
+                   "a run queue holds more than it can: two owners?");
+    }
+    return sni_runq_capacity_(q) - used;
+}
+
+static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
+{
+    sni_assert_debug(link != NULL, "NULL is pushed to a run queue");
+    uint32_t tail = sni_runq_own_tail_(q);
+    if (sni_unlikely(sni_runq_room_(q, tail, 1) == 0))
+        return false;
+    sni_runq_write_(q, tail, link);
+    /* release: pairs with the acquire of tail in sni_runq_steal, see 1 */
+    sni_atomic_store(&q->tail_, tail + 1, release);
+    return true;
+}
+
+/* The owner's ring when there is no thief: no read-modify-write is needed. */
+static inline struct sni_runlink *sni_runq_pop_alone_(struct sni_runq *q)
+{
+    /* relaxed, all: nobody else looks */
+    uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed));
+    if (real == sni_runq_own_tail_(q))
+        return NULL;
+    sni_atomic_store(&q->head_, sni_runq_pack_(real + 1, real + 1), relaxed); /* as above */
+    q->slot_uses_ = 0;
+    return sni_runq_read_(q, real);
+}
+
+static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
+{
+    if (q->alone_)
+        return sni_runq_pop_alone_(q);
+    uint32_t tail = sni_runq_own_tail_(q);
+    /* relaxed: the owner reads nothing that thieves wrote on the strength of it, see 4 */
+    uint64_t head = sni_atomic_load(&q->head_, relaxed);
+    for (;;) {
+        uint32_t real = sni_runq_real_of_(head);
+        uint32_t steal = sni_runq_steal_of_(head);
+        if (real == tail)
+            return NULL;
+        uint64_t next = sni_runq_pack_(steal == real ? real + 1 : steal, real + 1);
+        struct sni_runlink *link = sni_runq_read_(q, real); /* early: nothing overtakes the CAS */
+        /* release: a thief that sees this head sees the tail too, see 2. relaxed on failure:
+         * a thief was faster, and the loop looks again */
+        if (sni_likely(sni_atomic_cas(&q->head_, &head, next, release, relaxed))) {
+            if (q->slot_uses_ != 0)
+                q->slot_uses_ = 0;
+            return link;
+        }
+    }
+}
+
+static inline struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link)
+{
+    sni_assert_debug(link != NULL, "NULL is put into the slot of a run queue");
+    if (q->slot_uses_ >= SNI_RUNQ_SLOT_BUDGET)
+        return link;
+    /* relaxed: only whether it is empty is used, and only the owner fills it */
+    if (sni_atomic_load(&q->slot_, relaxed) == NULL) {
+        /* release: pairs with the acquire in sni_runq_slot_steal */
+        sni_atomic_store(&q->slot_, link, release);
+        return NULL;
+    }
+    /* release: as above; what comes out the owner has put in itself */
+    return sni_atomic_exchange(&q->slot_, link, release);
+}
+
+static inline struct sni_runlink *sni_runq_slot_take(struct sni_runq *q)
+{
+    /* relaxed, both: the owner takes what it has put in itself */
+    if (sni_atomic_load(&q->slot_, relaxed) == NULL)
+        return NULL;
+    if (q->alone_) {
+        /* relaxed: as above, both */
+        struct sni_runlink *link = sni_atomic_load(&q->slot_, relaxed);
+        sni_atomic_store(&q->slot_, NULL, relaxed); /* relaxed: as above */
+        q->slot_uses_++;
+        return link;
+    }
+    /* relaxed: as above */
+    struct sni_runlink *link = sni_atomic_exchange(&q->slot_, NULL, relaxed);
+    if (link != NULL)
+        q->slot_uses_++;
+    return link;
 }
 
 #endif

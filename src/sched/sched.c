@@ -98,6 +98,11 @@ uint64_t sni_sched_alive(const struct sni_sched *sched)
     return spawned - ended;
 }
 
+/* Whoever waits for the end of all tasks counts itself in end_wanted, fences, and looks at the
+ * counts. A worker counts an end, and looks at end_wanted: at once, which mostly sees it; and
+ * behind the fence with which it goes to sleep, which it does when nothing is left to do. So
+ * the last worker to fall asleep sees the waiter, or the waiter saw all its counts: without a
+ * fence at every task's end. */
 static SNI_COLD void tell_end(struct sni_sched *sched)
 {
     if (sni_sched_alive(sched) != 0)
@@ -105,6 +110,13 @@ static SNI_COLD void tell_end(struct sni_sched *sched)
     /* release: pairs with the acquire in sni_sched_wait_all */
     sni_atomic_fetch_add(&sched->end_word, 1, release);
     sni_plat_unpark(&sched->end_word.raw_, INT32_MAX);
+}
+
+void sni_sched_look_at_end(struct sni_sched *sched)
+{
+    /* relaxed: see above */
+    if (sni_unlikely(sni_atomic_load(&sched->end_wanted, relaxed) != 0))
+        tell_end(sched);
 }
 
 static void task_ended(struct sni_exec *exec, struct sni_task *task)
@@ -116,11 +128,7 @@ static void task_ended(struct sni_exec *exec, struct sni_task *task)
     sni_atomic_store(&w->ended, before + 1, release);
     if (sni_unlikely(task == w->until))
         sni_atomic_fetch_or(&w->detour, SNI_DETOUR_RETURN, relaxed); /* relaxed: our own */
-    /* seq_cst fence: either we see end_wanted, or its writer sees our count */
-    sni_atomic_fence(seq_cst);
-    /* relaxed: ordered by the fence */
-    if (sni_unlikely(sni_atomic_load(&w->sched->end_wanted, relaxed) != 0))
-        tell_end(w->sched);
+    sni_sched_look_at_end(w->sched);
 }
 
 /* A single-threaded scheduler: its tasks run only if we run them. Those that wait for somebody
@@ -151,7 +159,7 @@ int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
     for (;;) {
         /* acquire: pairs with tell_end */
         uint32_t word = sni_atomic_load(&sched->end_word, acquire);
-        sni_atomic_fence(seq_cst); /* pairs with the fence in task_ended */
+        sni_atomic_fence(seq_cst); /* pairs with the fence in sni_idle_sleep */
         if (sni_sched_alive(sched) == 0)
             break;
         rc = sni_plat_park(&sched->end_word.raw_, word, until.ns);
@@ -264,10 +272,13 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     w->index = index;
     w->plain = !sched->config.lifo && !sched->config.seeded;
     w->wakes = !sched->config.no_steal && sched->workers_n > 1;
+    w->fair_at = SNI_FAIR_TICK;
     sni_record_cache_init(&w->records, sched->arena);
     sni_stack_cache_init(&w->stacks, &sched->stacks);
     sni_rand_init(&w->rand, sched->config.seed + index);
     sni_runq_init(&w->runq, w->cells, SNI_RUNQ_CAPACITY);
+    if (!w->wakes)
+        sni_runq_set_alone(&w->runq);
     sni_deque_init(&w->deque, w->cells, SNI_RUNQ_CAPACITY); /* one of the two is used */
     sni_inject_init(&w->inbox);
     sni_parker_init(&w->parker);

@@ -29,6 +29,10 @@
 
 struct sni_sched;
 
+enum {
+    SNI_FAIR_TICK = 61, /* picks between looks at the queue of all; prime, to beat with nothing */
+};
+
 /* Why a worker runs, and so when it returns. */
 enum sni_drive {
     SNI_DRIVE_THREAD, /* its own thread: until the scheduler stops                       */
@@ -46,8 +50,7 @@ enum sni_after {
     SNI_AFTER_NOTHING,
     SNI_AFTER_PUBLISH,   /* `what` is a waiter: its fiber may be resumed from now on  */
     SNI_AFTER_QUEUE,     /* `what` is a task: it has yielded                          */
-    SNI_AFTER_REAP,      /* `what` is a task: a fiber that ended, with its stack       */
-    SNI_AFTER_PUT_STACK, /* `what` is a loop's stack that was left behind             */
+    SNI_AFTER_PUT_STACK, /* `what` is a stack that was left for ever                  */
 };
 
 /* Written by its own thread, but for what is marked. */
@@ -56,6 +59,7 @@ struct sni_worker {
     struct sni_sched *sched;   /* immutable                                             */
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
+    uint32_t fair_at;          /* the tick of the next look at the queue of all          */
     bool plain;                /* immutable: FIFO and not seeded                        */
     bool wakes;                /* immutable: others may take what it queues             */
     bool searching;            /* accounted as searching, see idle.h                    */
@@ -70,7 +74,7 @@ struct sni_worker {
     int64_t turn_until_ns; /* of a turn                                             */
     struct sni_context loop;
     struct sni_context native;
-    struct sni_context dead; /* a loop that was left behind, while it is left         */
+    struct sni_context dead; /* a context that is left for ever, while it is left     */
     struct sni_stack *loop_stack;
     uint64_t fp_control; /* the words that tasks begin with, see keeps_fp         */
     struct sni_record_cache records;
@@ -153,6 +157,9 @@ int sni_sched_event_fd(struct sni_sched *sched);
 /* Wait until no task is alive or `until` has passed. Returns 0, -ETIMEDOUT */
 int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until);
 
+/* A worker that goes to sleep: tell whoever waits for the end of all tasks. Behind a fence. */
+void sni_sched_look_at_end(struct sni_sched *sched);
+
 /* How many tasks are alive: exact when it says 0, else a moment's number. */
 uint64_t sni_sched_alive(const struct sni_sched *sched);
 
@@ -172,7 +179,7 @@ void sni_worker_yield(struct sni_exec *exec, struct sni_task *task);
 bool sni_worker_take_unstarted(struct sni_task *task);
 
 /* find.c: where the next task comes from. */
-struct sni_task *sni_worker_pick(struct sni_worker *w);
+struct sni_task *sni_worker_pick_slow(struct sni_worker *w);
 struct sni_task *sni_worker_search(struct sni_worker *w);
 void sni_worker_push(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task);
@@ -192,6 +199,25 @@ static inline struct sni_worker *sni_worker_of(struct sni_exec *exec)
 static inline struct sni_task *sni_task_of(struct sni_runlink *link)
 {
     return link != NULL ? sni_container_of(link, struct sni_task, link) : NULL;
+}
+
+/* The next task for `w`, or NULL. The usual case is here: a FIFO scheduler, nothing urgent, not
+ * the turn of the queue of all, and something in the worker's own. */
+static inline struct sni_task *sni_worker_pick(struct sni_worker *w)
+{
+    if (sni_likely(w->plain && w->tick + 1 != w->fair_at &&
+                   sni_inject_len(&w->sched->urgent) == 0)) {
+        struct sni_runlink *link = sni_runq_slot_take(&w->runq);
+        if (link != NULL)
+            sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
+        else
+            link = sni_runq_pop(&w->runq);
+        if (sni_likely(link != NULL)) {
+            w->tick++;
+            return sni_container_of(link, struct sni_task, link);
+        }
+    }
+    return sni_worker_pick_slow(w);
 }
 
 #endif

@@ -29,23 +29,8 @@ struct sni_worker *sni_worker_current(void)
 
 /* ---- switching ------------------------------------------------------------------------- */
 
-static void reap(struct sni_worker *w, struct sni_task *task)
-{
-    sni_stack_put(&w->stacks, task->stack);
-    task->stack = NULL;
-    sni_task_unref(&w->exec.exec, task);
-}
-
-static SNI_COLD void do_rarer(struct sni_worker *w, enum sni_after after, void *what)
-{
-    if (after == SNI_AFTER_REAP)
-        reap(w, what);
-    else if (after == SNI_AFTER_PUT_STACK)
-        sni_stack_put(&w->stacks, what);
-}
-
 /* First thing in every context that a switch comes to. */
-static struct sni_worker *arrive(void *pass)
+static inline struct sni_worker *arrive(void *pass)
 {
     struct sni_worker *w = pass;
     enum sni_after after = w->after;
@@ -57,8 +42,8 @@ static struct sni_worker *arrive(void *pass)
         void *fiber = ((struct sni_waiter *)what)->fiber;
         if (sni_wait_published(what))
             sni_worker_push(w, fiber);
-    } else if (after != SNI_AFTER_NOTHING) {
-        do_rarer(w, after, what);
+    } else if (after == SNI_AFTER_PUT_STACK) {
+        sni_stack_put(&w->stacks, what);
     }
     return w;
 }
@@ -83,8 +68,7 @@ static bool give_stack(struct sni_worker *w, struct sni_task *task)
         sni_stack_put(&w->stacks, task->stack);
         task->stack = NULL;
     }
-    sni_task_complete(&w->exec.exec, task, rc);
-    sni_task_unref(&w->exec.exec, task);
+    sni_task_end(&w->exec.exec, task, rc);
     return false;
 }
 
@@ -94,8 +78,7 @@ static bool must_return(struct sni_worker *w)
     return (sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_RETURN) != 0;
 }
 
-/* Where to switch in order to run `next`: to its fiber, or to the loop. */
-static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
+static SNI_COLD struct sni_context *roundabout_way_to(struct sni_worker *w, struct sni_task *next)
 {
     /* relaxed: as in must_return */
     if (sni_unlikely(sni_atomic_load(&w->detour, relaxed) != 0)) {
@@ -116,8 +99,21 @@ static struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
     return &w->loop;
 }
 
+/* Where to switch in order to run `next`: to its fiber, or to the loop. */
+static inline struct sni_context *way_to(struct sni_worker *w, struct sni_task *next)
+{
+    /* relaxed: as in must_return */
+    if (sni_likely(next != NULL && next->kind == SNI_TASK_FIBER && next->stack != NULL &&
+                   sni_atomic_load(&w->detour, relaxed) == 0)) {
+        sni_probe_count(&w->probe, SNI_PROBE_switches);
+        w->exec.exec.fiber = next;
+        return &next->context;
+    }
+    return roundabout_way_to(w, next);
+}
+
 /* Leave `me` for `to`, until somebody comes back. */
-static void switch_away(struct sni_worker *w, struct sni_task *me, struct sni_context *to)
+static inline void switch_away(struct sni_worker *w, struct sni_task *me, struct sni_context *to)
 {
     if (sni_likely(!me->keeps_fp)) {
         (void)arrive(sni_context_switch(&me->context, to, w));
@@ -171,30 +167,46 @@ void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
 
 /* ---- the life of a fiber ---------------------------------------------------------------- */
 
-/* Leave the fiber of a task that has ended, for ever. */
-_Noreturn static void leave_fiber(struct sni_worker *w, struct sni_task *task,
+/* What is left of a fiber whose task has ended: it runs still, and its record may be gone. */
+struct remains {
+    struct sni_stack *stack;
+    struct sni_context context;
+    uint32_t stack_bytes;
+    bool keeps_fp;
+};
+
+/* End the task of this fiber. */
+static struct remains end_task(struct sni_worker *w, struct sni_task *task, int result)
+{
+    struct remains r = {task->stack, task->context, task->stack_bytes, task->keeps_fp};
+    task->stack = NULL;
+    sni_task_end(&w->exec.exec, task, result);
+    return r;
+}
+
+/* Leave a fiber whose task has ended, for ever. */
+_Noreturn static void leave_fiber(struct sni_worker *w, const struct remains *r,
                                   struct sni_task *next)
 {
-    if (task->keeps_fp)
+    if (r->keeps_fp)
         sni_fp_control_set(w->fp_control);
     struct sni_context *to = way_to(w, next);
-    do_after(w, SNI_AFTER_REAP, task);
-    sni_context_exit(&task->context, to, w);
+    do_after(w, SNI_AFTER_PUT_STACK, r->stack);
+    w->dead = r->context;
+    sni_context_exit(&w->dead, to, w);
 }
 
 /* The task on this stack has ended. Returns if another one begins here. */
-static void end_or_begin_another(struct sni_worker *w, struct sni_task *task)
+static void begin_another_or_leave(struct sni_worker *w, const struct remains *r)
 {
     struct sni_task *next = sni_worker_pick(w);
     bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
-                next->stack_bytes == task->stack_bytes && !task->keeps_fp;
+                next->stack_bytes == r->stack_bytes && !r->keeps_fp;
     /* relaxed: as in must_return */
     if (!fits || sni_atomic_load(&w->detour, relaxed) != 0)
-        leave_fiber(w, task, next);
-    next->stack = task->stack;
-    next->context = task->context;
-    task->stack = NULL;
-    sni_task_unref(&w->exec.exec, task);
+        leave_fiber(w, r, next);
+    next->stack = r->stack;
+    next->context = r->context;
     w->exec.exec.fiber = next;
 }
 
@@ -207,8 +219,8 @@ static void fiber_main(void *pass)
         task->acting = NULL;
         int result = fn(task->arg);
         w = sni_worker_current(); /* perhaps another than before */
-        sni_task_complete(&w->exec.exec, task, result);
-        end_or_begin_another(w, task);
+        struct remains r = end_task(w, task, result);
+        begin_another_or_leave(w, &r);
     }
 }
 
@@ -272,6 +284,7 @@ static void sleep_until_woken(struct sni_worker *w)
     struct sni_sched *sched = w->sched;
     bool look = sni_idle_sleep(&sched->idle, w->index, w->searching);
     w->searching = false;
+    sni_sched_look_at_end(sched);
     bool work = (look && sni_sched_has_work(sched, w)) || sni_inject_len(&w->inbox) > 0;
     if (!work && !must_return(w)) {
         sni_probe_count(&w->probe, SNI_PROBE_parks);
@@ -356,12 +369,11 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
 }
 
 /* A coroutine panicked: leave the loop's stack, with the poll on it, and begin a new loop. */
-_Noreturn static void leave_loop(struct sni_worker *w, struct sni_task *task)
+_Noreturn static void leave_loop(struct sni_worker *w)
 {
     struct sni_stack *old = w->loop_stack;
     w->dead = w->loop;
     w->exec.polling = NULL;
-    sni_task_unref(&w->exec.exec, task);
     int rc = make_loop(w);
     sni_assert(rc == 0, "a worker has no memory for a new stack after a panic");
     do_after(w, SNI_AFTER_PUT_STACK, old);
@@ -371,12 +383,15 @@ _Noreturn static void leave_loop(struct sni_worker *w, struct sni_task *task)
 void sni_worker_leave(struct sni_task *task)
 {
     struct sni_worker *w = sni_worker_current();
-    if (task->kind == SNI_TASK_CORO)
-        leave_loop(w, task);
     struct sni_task *fiber = w->exec.exec.fiber;
-    if (fiber != task)
+    if (task->kind == SNI_TASK_FIBER && fiber != task)
         longjmp(fiber->acting->out, 1); /* back into the join that ran it */
-    leave_fiber(w, task, sni_worker_pick(w));
+    if (task->kind == SNI_TASK_CORO) {
+        sni_task_end(&w->exec.exec, task, -ECONNABORTED);
+        leave_loop(w);
+    }
+    struct remains r = end_task(w, task, -ECONNABORTED);
+    leave_fiber(w, &r, sni_worker_pick(w));
 }
 
 /* The worker on whose queue `task` goes, or NULL: it goes to all, or to another worker. */

@@ -11,16 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct sni_task *sni_task_running(struct sni_exec *exec)
-{
-    if (exec == NULL)
-        return NULL;
-    struct sni_task *fiber = exec->fiber;
-    if (fiber == NULL)
-        return ((struct sni_task_exec *)(void *)exec)->polling;
-    return fiber->acting != NULL ? fiber->acting->task : fiber;
-}
-
 static struct sni_task *current(void)
 {
     return sni_task_running(sni_exec_current());
@@ -92,9 +82,7 @@ void sn_panic(const char *fmt, ...)
     if (task == NULL) {
         sn_assert_failed(text != NULL ? text : "a panic outside a task", "sn_panic", 0);
     }
-    task->panic_text = text;
-    task->panicked = true;
-    sni_task_complete(sni_exec_current(), task, -ECONNABORTED);
+    sni_task_panic(task, text);
     sni_task_home(task)->ops->leave(task);
     abort(); /* leave does not return */
 }

@@ -13,6 +13,7 @@
 
 #include <sinew/errno.h>
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,12 @@
 #define QUEUED   UINT64_C(16)
 #define POLLING  UINT64_C(32)
 #define ORPHANED UINT64_C(64)
+#define PANICKED UINT64_C(128)
 #define REF      UINT64_C(256)
 #define REFS     UINT64_C(0xFFFFFF00)
 
 static_assert(sizeof(struct sni_task) <= 192, "a task is small");
+static_assert(offsetof(struct sni_task, context) == 64, "what is hot is in one line");
 static_assert(sizeof(struct sni_task) + SN_FRAME_BYTES_MAX <= SNI_RECORD_BYTES_MAX, "frames fit");
 
 /* ---- making ---------------------------------------------------------------------------- */
@@ -64,6 +67,23 @@ static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
         task->arg = memcpy(tail, what->arg, what->opts->copy_bytes);
 }
 
+static void fill_in(struct sni_task *task, const struct sni_spawn *what, uint64_t id)
+{
+    const sn_spawn_options *opts = what->opts;
+    task->locals = NULL;
+    task->worker = 0;
+    task->kind = (uint8_t)what->kind;
+    task->priority = (unsigned)opts->priority & 3u;
+    task->special = opts->local || opts->priority != SN_NORMAL;
+    task->local = opts->local;
+    task->keeps_fp = opts->keeps_fp;
+    task->stack = NULL;
+    task->at = opts->at_;
+    task->name = opts->name;
+    task->id = id;
+    task->stack_bytes = (uint32_t)((opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
+}
+
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out)
 {
@@ -77,23 +97,8 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     if (rc < 0)
         return rc;
     struct sni_task *task = (struct sni_task *)(void *)record;
-    task->stack = NULL;
+    fill_in(task, what, id);
     sni_atomic_store(&task->home_, home, relaxed); /* relaxed: queueing publishes the task */
-    task->joiner = NULL;
-    task->at = what->opts->at_;
-    task->name = what->opts->name;
-    task->panicked = false;
-    task->arg = NULL;
-    task->locals = NULL;
-    task->id = id;
-    task->result = 0;
-    task->stack_bytes = (uint32_t)((what->opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
-    task->kind = (uint8_t)what->kind;
-    task->priority = (uint8_t)what->opts->priority;
-    task->local = what->opts->local;
-    task->special = task->local || task->priority != SN_NORMAL;
-    task->keeps_fp = what->opts->keeps_fp;
-    task->worker = 0;
     fill_tail(task, what);
     const struct sni_task *parent = sni_task_running(exec);
     if (sni_unlikely(parent != NULL && parent->locals != NULL)) {
@@ -122,7 +127,8 @@ sn_task *sni_task_handle(struct sni_task *task)
 
 static void free_task(struct sni_exec *exec, struct sni_task *task)
 {
-    if (task->panicked)
+    /* relaxed: the last reference is gone, so all is visible and nothing changes */
+    if (sni_unlikely(sni_atomic_load(&task->state, relaxed) & PANICKED))
         free(task->panic_text);
     struct sni_home *home = sni_task_home(task);
     home->ops->free_record(home, exec, &task->record);
@@ -139,7 +145,7 @@ void sni_task_unref(struct sni_exec *exec, struct sni_task *task)
 
 bool sni_task_is_complete(const struct sni_task *task)
 {
-    /* acquire: pairs with sni_task_complete */
+    /* acquire: pairs with sni_task_end */
     return (sni_atomic_load(&task->state, acquire) & COMPLETE) != 0;
 }
 
@@ -155,19 +161,30 @@ bool sni_task_is_canceled(const struct sni_task *task)
     return (sni_atomic_load(&task->state, relaxed) & CANCELED) != 0;
 }
 
+void sni_task_panic(struct sni_task *task, char *text)
+{
+    task->panic_text = text;
+    /* relaxed: published with COMPLETE */
+    sni_atomic_fetch_or(&task->state, PANICKED, relaxed);
+}
+
 /* ---- ending ---------------------------------------------------------------------------- */
 
-void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result)
+void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
 {
     if (sni_unlikely(task->locals != NULL))
         sni_local_drop_all(task);
-    task->result = result;
-    /* acq_rel: releases the result; acquires `joiner` from the one who set WAITED */
-    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
+    sni_atomic_store(&task->result, result, relaxed); /* relaxed: released by the next */
+    sni_task_home(task)->ops->ended(exec, task);
+    /* One step sets COMPLETE and gives up the reference. A joiner that waits has one, too, until
+     * it is claimed. acq_rel: releases the result and all use of the record; acquires `joiner`
+     * from the one who set WAITED, and everything before the record is freed */
+    uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
     sni_assert(!(before & COMPLETE), "a task ended twice");
     if (before & WAITED)
         (void)sni_wait_claim_last(task->joiner, 0);
-    sni_task_home(task)->ops->ended(exec, task);
+    else if ((before & REFS) == REF)
+        free_task(exec, task);
 }
 
 /* ---- using up a handle ----------------------------------------------------------------- */
@@ -192,7 +209,7 @@ static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, bool wa
     do {
         if ((state >> 32 & 0xFFFF) != word >> 48 || !(state & HANDLE))
             return -ESRCH;
-        /* acquire: pairs with sni_task_complete, if it has completed */
+        /* acquire: pairs with sni_task_end, if it has completed */
     } while (!sni_atomic_cas(&task->state, &state, (state & ~HANDLE) | also, acquire, relaxed));
     *out = task;
     return 0;
@@ -204,23 +221,23 @@ static void run_inline(struct sni_task *task)
     struct sni_task *fiber = sni_exec_current()->fiber;
     struct sni_inline frame = {.task = task, .outer = fiber->acting};
     fiber->acting = &frame;
-    if (_setjmp(frame.out) == 0) { /* else: it panicked, and has completed */
-        int result = task->fn(task->arg);
-        sni_task_complete(sni_exec_current(), task, result);
+    volatile int result = -ECONNABORTED; /* if it panics */
+    if (_setjmp(frame.out) == 0) {
+        result = task->fn(task->arg);
     }
+    sni_task_end(sni_exec_current(), task, result);
     fiber->acting = frame.outer;
-    sni_task_unref(sni_exec_current(), task);
 }
 
 bool sni_task_watch(struct sni_task *task, struct sni_waiter *w)
 {
     task->joiner = w;
-    /* acquire: pairs with sni_task_complete */
+    /* acquire: pairs with sni_task_end */
     uint64_t state = sni_atomic_load(&task->state, acquire);
     do {
         if (state & COMPLETE)
             return false;
-        /* release: `joiner`, to sni_task_complete; acquire on failure: its result */
+        /* release: `joiner`, to sni_task_end; acquire on failure: its result */
     } while (!sni_atomic_cas(&task->state, &state, state | WAITED, release, acquire));
     return true;
 }
@@ -232,7 +249,7 @@ bool sni_task_unwatch(struct sni_task *task)
     do {
         if (state & COMPLETE)
             return false;
-        /* relaxed: nothing is published; acquire on failure: pairs with sni_task_complete */
+        /* relaxed: nothing is published; acquire on failure: pairs with sni_task_end */
     } while (!sni_atomic_cas(&task->state, &state, (state & ~WAITED) | HANDLE, acquire, acquire));
     return true;
 }
@@ -258,8 +275,9 @@ static void wait_for_end(struct sni_task *task)
 
 int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
 {
-    int result = task->result;
-    bool panicked = task->panicked;
+    int result = sni_atomic_load(&task->result, relaxed); /* relaxed: acquired with COMPLETE */
+    /* relaxed: as above */
+    bool panicked = (sni_atomic_load(&task->state, relaxed) & PANICKED) != 0;
     if (how != NULL) {
         how->kind = panicked ? SN_EXIT_PANICKED : SN_EXIT_RETURNED;
         how->message[0] = '\0';
@@ -270,14 +288,40 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
     return panicked ? -ECONNABORTED : result;
 }
 
+/* The task has ended already, and only its result is asked for: one step uses up the handle and
+ * gives up its reference. The result is read before, since afterwards the record may be gone;
+ * that it was this task's is known when the step succeeds. False: not that simple. */
+static bool join_ended(struct sni_exec *exec, sn_task *handle, int *result)
+{
+    uint64_t word = (uint64_t)(uintptr_t)handle;
+    struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
+    if (task == NULL)
+        return false;
+    /* acquire: pairs with sni_task_end */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    if ((state & (COMPLETE | HANDLE)) != (COMPLETE | HANDLE) ||
+        (state >> 32 & 0xFFFF) != word >> 48)
+        return false;
+    *result = sni_atomic_load(&task->result, relaxed); /* relaxed: acquired with COMPLETE */
+    /* acq_rel: all use of the record happens before it is freed */
+    if (!sni_atomic_cas(&task->state, &state, state - REF - HANDLE, acq_rel, relaxed))
+        return false;
+    if ((state & REFS) == REF)
+        free_task(exec, task);
+    return true;
+}
+
 static int join(sn_task *handle, uint64_t also, sn_exit *how)
 {
     struct sni_exec *exec = sni_exec_current();
+    int result;
+    if (how == NULL && join_ended(exec, handle, &result))
+        return result;
     struct sni_task *task;
     int rc = use_up(exec, handle, also, true, &task);
     if (rc < 0)
         return rc;
-    /* acquire: pairs with sni_task_complete */
+    /* acquire: pairs with sni_task_end */
     if (!(sni_atomic_load(&task->state, acquire) & COMPLETE)) {
         wait_for_end(task);
         exec = sni_exec_current(); /* perhaps another than before */
@@ -355,8 +399,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     sn_cx cx = {&waker};
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
-        sni_task_complete(exec, task, p.value);
-        sni_task_unref(exec, task);
+        sni_task_end(exec, task, p.value);
         return false;
     }
     /* release: the frame, to the next poller; acquire: a wake that came meanwhile */
@@ -394,8 +437,8 @@ static void end_abandoned(struct sni_task *task)
     if (task->kind == SNI_TASK_CORO)
         (void)sn_future_drop(task->future);
     sni_local_drop_all(task);
-    task->result = -ECANCELED;
-    /* acq_rel: as in sni_task_complete */
+    sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
+    /* acq_rel: as in sni_task_end */
     uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
     if (before & WAITED)
         (void)sni_wait_claim(task->joiner, 0);

@@ -8,11 +8,12 @@
  *                  for each waker. The last one frees the record
  *     HANDLE       somebody may still join. Cleared once, by whoever uses the handle up
  *     WAITED       `joiner` is set. Set by the one who cleared HANDLE
- *     COMPLETE     the task has ended: `result`, `panic_text` are final
+ *     COMPLETE     the task has ended: `result`, PANICKED, `panic_text` are final
  *     CANCELED     somebody asked it to end
  *     QUEUED       coroutines: in a run queue, or to be put there by whoever polls it now
  *     POLLING      coroutines: a worker polls it
  *     ORPHANED     its runtime is gone; `home_` is the home of orphans
+ *     PANICKED     it ended, or is about to end, by sn_panic; `panic_text` says why
  *
  * Rules
  *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c.
@@ -44,35 +45,38 @@ enum sni_task_kind {
 };
 
 struct sni_task {
+    /* The first line of memory: all that a poll, a wake, and the join of a task that has ended
+     * look at. */
     struct sni_record record;   /* arena.h                                                  */
     SNI_ATOMIC(uint64_t) state; /* any thread, see above                                    */
     struct sni_runlink link;    /* whoever queues it                                        */
+    union {
+        sn_task_fn *fn;            /* fiber, until it begins                                */
+        struct sni_inline *acting; /* fiber, after it has begun: whom it runs inline        */
+        sn_future *future;         /* coroutine; immutable, points into this record          */
+    };
+    SNI_ATOMIC(struct sni_home *) home_; /* where it runs, see sni_task_home                */
+    struct sni_local_value *locals;      /* the task itself; see local.c                    */
+    SNI_ATOMIC(int) result; /* rule 3; atomic, since a stale handle may look at it          */
+    uint16_t worker;        /* local: immutable, the worker it stays on                     */
+    uint8_t kind;           /* immutable                                                    */
+    uint8_t priority : 2;   /* immutable: sn_priority                                       */
+    uint8_t special : 1;    /* immutable: local, or of another than normal priority         */
+    uint8_t local : 1;      /* immutable                                                    */
+    uint8_t keeps_fp : 1;   /* immutable                                                    */
+
+    /* The second: what fibers need, and what people ask for. */
     struct sni_context context; /* fiber: its executor, while it does not run               */
     struct sni_stack *stack;    /* fiber: its executor; NULL before it begins               */
     union {
-        sn_task_fn *fn;            /* fiber, until it begins                                  */
-        struct sni_inline *acting; /* fiber, after it has begun: whom it runs inline        */
-        sn_future *future;         /* coroutine; immutable, points into this record            */
+        void *arg;        /* until it begins                                                */
+        char *panic_text; /* after PANICKED                                                 */
     };
-    union {
-        void *arg;        /* until it begins                                           */
-        char *panic_text; /* rule 3, if `panicked`                                     */
-    };
-    struct sni_local_value *locals;      /* the task itself; see local.c                    */
-    SNI_ATOMIC(struct sni_home *) home_; /* where it runs, see sni_task_home               */
-    struct sni_waiter *joiner; /* rule 2                                                   */
-    const char *at;            /* immutable: where it was spawned                          */
-    const char *name;          /* immutable                                                */
-    uint64_t id;               /* immutable                                                */
-    int result;                /* rule 3                                                   */
-    uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                    */
-    uint8_t kind;              /* immutable                                                */
-    uint8_t priority;          /* immutable: sn_priority                                   */
-    bool special;              /* immutable: local, or of another than normal priority     */
-    bool local;                /* immutable                                                */
-    bool keeps_fp;             /* immutable                                                */
-    bool panicked;             /* rule 3                                                   */
-    uint16_t worker;           /* local: immutable, the worker it stays on                 */
+    struct sni_waiter *joiner; /* rule 2                                                    */
+    const char *at;            /* immutable: where it was spawned                           */
+    const char *name;          /* immutable                                                 */
+    uint64_t id;               /* immutable                                                 */
+    uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                     */
 };
 
 enum {
@@ -110,10 +114,11 @@ struct sni_home_ops {
     /* The task is runnable: queue it. Any thread. */
     void (*ready)(struct sni_task *task);
 
-    /* The task has ended; its stack is still in use. On the thread that ran it. */
+    /* The task ends; its stack is still in use. On the thread that runs it. */
     void (*ended)(struct sni_exec *exec, struct sni_task *task);
 
-    /* Leave the running task for good: it has ended. Does not return. */
+    /* The running task has panicked: end it (-ECONNABORTED) and leave it for good. Does not
+     * return. */
     void (*leave)(struct sni_task *task);
 
     /* Give other tasks a turn. */
@@ -155,8 +160,12 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
 /* The handle of a task that has one. */
 sn_task *sni_task_handle(struct sni_task *task);
 
-/* The task ended: publish the result, wake the joiner. It keeps the scheduler's reference. */
-void sni_task_complete(struct sni_exec *exec, struct sni_task *task, int result);
+/* The task ended: publish the result, wake the joiner, and give up the scheduler's reference. It
+ * must not be touched afterwards. */
+void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result);
+
+/* The task has panicked because of `text` (malloc'ed, now the task's; or NULL). */
+void sni_task_panic(struct sni_task *task, char *text);
 
 /* Give up a reference; the last one frees the record. */
 void sni_task_unref(struct sni_exec *exec, struct sni_task *task);
@@ -175,15 +184,23 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
  * Returns  true if it must be queued again; false if it waits or has ended */
 bool sni_task_poll(struct sni_exec *exec, struct sni_task *task);
 
-/* The task that runs on `exec`, or NULL. A coroutine's poll counts. */
-struct sni_task *sni_task_running(struct sni_exec *exec);
-
 /* Executors tell which coroutine they poll; `exec` derives from sni_exec. */
 struct sni_task_exec {
     struct sni_exec exec;     /* exec.fiber is the running fiber's task   */
     struct sni_task *polling; /* the coroutine task that is polled        */
     struct sni_home *home;    /* immutable: where spawns go               */
 };
+
+/* The task that runs on `exec`, or NULL. A coroutine's poll counts. */
+static inline struct sni_task *sni_task_running(struct sni_exec *exec)
+{
+    if (exec == NULL)
+        return NULL;
+    struct sni_task *fiber = exec->fiber;
+    if (fiber == NULL)
+        return ((struct sni_task_exec *)(void *)exec)->polling;
+    return fiber->acting != NULL ? fiber->acting->task : fiber;
+}
 
 /* Take a reference to a task of a runtime that has stopped, found by walking over the records.
  * False: it was just being freed, and now is. */

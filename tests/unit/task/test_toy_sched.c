@@ -23,6 +23,7 @@ static struct toy {
     struct sni_waiter *parked; /* these three: what the fiber that came back wants done */
     struct sni_task *yielded;
     struct sni_task *ended;
+    int result; /* of that one                              */
     uint64_t ids;
     int alive;
 } toy;
@@ -77,10 +78,16 @@ static void ended(struct sni_exec *exec, struct sni_task *task)
     toy.alive--;
 }
 
-static void leave(struct sni_task *task)
+_Noreturn static void leave_with(struct sni_task *task, int result)
 {
+    toy.result = result;
     toy.ended = task;
     sni_context_exit(&task->context, &toy.main, NULL);
+}
+
+static void leave(struct sni_task *task)
+{
+    leave_with(task, -ECONNABORTED);
 }
 
 static void back_to_main(void)
@@ -140,8 +147,7 @@ static void fiber_main(void *pass)
     sn_task_fn *fn = task->fn;
     task->acting = NULL;
     int result = fn(task->arg);
-    sni_task_complete(&toy.exec.exec, task, result);
-    leave(task);
+    leave_with(task, result);
 }
 
 /* The fiber is off its stack: do what it wanted. */
@@ -153,7 +159,7 @@ static void after_switch(void)
         ready(toy.yielded);
     if (toy.ended != NULL) {
         sni_stack_put(&toy.stacks, toy.ended->stack);
-        sni_task_unref(&toy.exec.exec, toy.ended);
+        sni_task_end(&toy.exec.exec, toy.ended, toy.result);
     }
     toy.parked = NULL;
     toy.yielded = NULL;
