@@ -45,7 +45,11 @@ static inline void sni_list_push_front(struct sni_list *list, struct sni_list *l
 
 static inline void sni_list_push_back(struct sni_list *list, struct sni_list *link)
 {
-    sni_list_insert(list->prev, link);
+    sni_assert_debug(sni_list_empty(link), "a link is put into a second list");
+    link->next = list; /* known without a look into the last link, which may be cold */
+    link->prev = list->prev;
+    list->prev->next = link;
+    list->prev = link;
 }
 
 /* Take `link` out of whatever list it is in; harmless if it is in none. */

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* wheel.c - a hierarchical timing wheel.
+ *
+ * Words. Time is cut into *ticks* of 2^shift ns; boundaries lie at multiples of that. The wheel
+ * stands in the tick of the last time it was told. A timer has the number of the tick at whose
+ * beginning it is due, which is its time rounded up; or, if its time had passed when it was added,
+ * that of the tick in which the wheel stood. Read such a number as digits to the base of 64:
+ *
+ *     level   the highest digit in which the timer's tick differs from the wheel's; 0 if in none
+ *     slot    the value of that digit in the timer's tick
+ *     far     the list of those that differ in a digit beyond the six
+ *     never   the list of those whose tick begins behind the last int64_t
+ *     due     the list of those whose tick has begun, in the order in which they will be popped
+ *
+ *     wheel  at   2.05.17      a timer at 2.05.40  level 0, slot 40
+ *                                         2.09.03  level 1, slot  9
+ *                                         3.00.00  level 2, slot  3
+ *
+ * Invariant: each timer in a level is in the slot that its tick and the wheel's tick of this moment
+ * give it. So all slots of level 0 are due before those of level 1, and so on, within a level the
+ * lower slot is earlier, and no slot behind the wheel is occupied: the nearest is found by the
+ * first bit of the first bit map that is not 0. Adding and removing keep the invariant; advancing
+ * does so like this:
+ *
+ *     until the nearest slot begins behind the new time:
+ *         stand at its beginning
+ *         level 0: append the slot to `due`
+ *         else: the wheel has now this digit in common with the timers of the slot, so place each
+ *               anew, at a lower level; the same for `far`
+ *     stand at the new time: no slot begins in between, so no timer's place changes
+ *
+ * Quiet time costs nothing, however long: what is not occupied is not visited.
+ *
+ * Order. At each moment a tick's timers are all in one list. A slot is cascaded when all lower ones
+ * are empty (what was in them was due earlier), from its first to its last. So the order within a
+ * list is that of adding, and so it is in `due`.
+ *
+ * Runs. All that is due is moved to `due` before the first is popped, and only there it is popped
+ * from. What is added meanwhile is placed relative to the new time: if that has passed, in level 0
+ * where the wheel stands, which is appended to `due` when the next run begins. Hence a timer that
+ * adds itself again with a time that has passed is popped once in a run, and no run is endless.
+ *
+ * Far timers are rare, so there is only one list of them, and the earliest span of 2^36 ticks in
+ * which one was ever due. When the wheel comes there, all are placed anew, and the next is found.
+ *
+ * Biased times. An int64_t with its highest bit flipped is a uint64_t of the same order: negative
+ * times need no case of their own, and a tick is a shift. Zero stays a boundary.
+ *
+ * The lists are rings, so a timer that is alone in its list has the head for both neighbours: the
+ * head's index tells which bit to clear when it is removed, and a timer need not know its slot.
+ *
+ * Rejected: a heap (log n misses per operation instead of one or two);
+ * slots by the distance to the timer instead of by digits (one tick's timers are then in several
+ * levels at once, which costs the order); leaving the bit of an emptied slot set (wakes a sleeper
+ * for nothing after each time-out that was cancelled, which is nearly all of them); eleven levels
+ * instead of `far` (5 KB per worker for times nobody lives to see); rounding times down (early). */
+#include "timer/wheel.h"
+
+#include "base/assert.h"
+#include "base/compiler.h"
+
+enum {
+    LISTS = SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS,
+    FAR = LISTS,
+    NEVER,
+    DUE,
+    SPAN_BITS = SNI_WHEEL_LEVELS * SNI_WHEEL_SLOT_BITS,
+    SHIFT_MAX = 62,
+};
+
+static inline uint64_t bias(int64_t ns)
+{
+    return (uint64_t)ns ^ UINT64_C(1) << 63;
+}
+
+static inline int64_t unbias(uint64_t time)
+{
+    return (int64_t)(time ^ UINT64_C(1) << 63);
+}
+
+/* The tick at whose beginning `time` has been reached; not behind last_. */
+static inline uint64_t tick_of(const struct sni_wheel *wheel, uint64_t time)
+{
+    return (time + wheel->mask_) >> wheel->shift_;
+}
+
+static inline struct sni_timer *timer_of(struct sni_list *link)
+{
+    return sni_container_of(link, struct sni_timer, link);
+}
+
+/* Put an unlinked timer that is due at `tick`, which is not behind the wheel, where it belongs. */
+static inline void place(struct sni_wheel *wheel, struct sni_timer *timer, uint64_t tick)
+{
+    uint64_t differs = tick ^ wheel->tick_;
+    unsigned level = (63u - (unsigned)__builtin_clzll(differs | 1)) / SNI_WHEEL_SLOT_BITS;
+    unsigned slot = tick >> level * SNI_WHEEL_SLOT_BITS & (SNI_WHEEL_SLOTS - 1);
+    unsigned index = level * SNI_WHEEL_SLOTS + slot;
+    if (sni_unlikely(level >= SNI_WHEEL_LEVELS)) {
+        uint64_t span_begin = tick >> SPAN_BITS << SPAN_BITS;
+        if (sni_list_empty(&wheel->lists_[FAR]) || span_begin < wheel->far_ticks_)
+            wheel->far_ticks_ = span_begin;
+        index = FAR;
+    }
+    wheel->occupied_[index / SNI_WHEEL_SLOTS] |= UINT64_C(1) << index % SNI_WHEEL_SLOTS;
+    sni_list_push_back(&wheel->lists_[index], &timer->link);
+}
+
+/* Find the nearest list that is occupied and the tick where it begins. False: there is none. */
+static inline bool nearest(const struct sni_wheel *wheel, unsigned *index, uint64_t *begin)
+{
+    for (unsigned level = 0; level < SNI_WHEEL_LEVELS; level++) {
+        if (wheel->occupied_[level] == 0)
+            continue;
+        unsigned slot = (unsigned)__builtin_ctzll(wheel->occupied_[level]);
+        unsigned digit_at = level * SNI_WHEEL_SLOT_BITS;
+        uint64_t above = wheel->tick_ >> digit_at >> SNI_WHEEL_SLOT_BITS << SNI_WHEEL_SLOT_BITS;
+        *index = level * SNI_WHEEL_SLOTS + slot;
+        *begin = (above | slot) << digit_at;
+        return true;
+    }
+    *index = FAR;
+    *begin = wheel->far_ticks_;
+    return !sni_list_empty(&wheel->lists_[FAR]);
+}
+
+/* Append all of `from` to `to`. */
+static void move_all(struct sni_list *from, struct sni_list *to)
+{
+    struct sni_list *first = from->next;
+    struct sni_list *last = from->prev;
+    sni_list_init(from);
+    first->prev = to->prev;
+    to->prev->next = first;
+    last->next = to;
+    to->prev = last;
+}
+
+/* Place all of `list` anew, where the wheel stands now. What goes back to the same list is behind
+ * the last of those that were there, which still points to the head, so it is not met again. */
+static void cascade(struct sni_wheel *wheel, struct sni_list *list)
+{
+    struct sni_list *link = list->next;
+    sni_list_init(list);
+    while (link != list) {
+        struct sni_list *next = link->next;
+        struct sni_timer *timer = timer_of(link);
+        sni_list_init(link);
+        place(wheel, timer, tick_of(wheel, bias(timer->at_ns)));
+        link = next;
+    }
+}
+
+/* Stand at `tick`, and have all that is due by then in `due`. */
+static void advance(struct sni_wheel *wheel, uint64_t tick)
+{
+    unsigned index;
+    uint64_t begin;
+    while (nearest(wheel, &index, &begin) && begin <= tick) {
+        wheel->tick_ = begin;
+        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+        if (index < SNI_WHEEL_SLOTS)
+            move_all(&wheel->lists_[index], &wheel->lists_[DUE]);
+        else
+            cascade(wheel, &wheel->lists_[index]);
+    }
+    wheel->tick_ = tick;
+}
+
+void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns)
+{
+    sni_assert(tick_ns > 0, "a timer wheel needs a tick that is longer than nothing");
+    unsigned shift = 0;
+    while (shift < SHIFT_MAX && INT64_C(1) << shift < tick_ns)
+        shift++;
+    uint64_t mask = (UINT64_C(1) << shift) - 1;
+    uint64_t now = bias(now_ns);
+    *wheel = (struct sni_wheel){
+        .now_ = now,
+        .tick_ = now >> shift,
+        .last_ = bias(INT64_MAX) - (mask > 0 ? mask : 1),
+        .mask_ = mask,
+        .shift_ = shift,
+    };
+    for (size_t i = 0; i < sizeof(wheel->lists_) / sizeof(wheel->lists_[0]); i++)
+        sni_list_init(&wheel->lists_[i]);
+}
+
+int64_t sni_wheel_tick_ns(const struct sni_wheel *wheel)
+{
+    return (int64_t)(wheel->mask_ + 1);
+}
+
+void sni_timer_init(struct sni_timer *timer)
+{
+    *timer = (struct sni_timer){.at_ns = 0};
+    sni_list_init(&timer->link);
+}
+
+void sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns)
+{
+    sni_assert_debug(!sni_timer_is_armed(timer), "a timer is armed twice: remove it first");
+    uint64_t at = bias(at_ns);
+    timer->at_ns = at_ns;
+    wheel->count_++;
+    if (sni_unlikely(at > wheel->last_))
+        sni_list_push_back(&wheel->lists_[NEVER], &timer->link);
+    else
+        place(wheel, timer, at <= wheel->now_ ? wheel->tick_ : tick_of(wheel, at));
+}
+
+bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer)
+{
+    struct sni_list *next = timer->link.next;
+    struct sni_list *prev = timer->link.prev;
+    if (next == &timer->link)
+        return false;
+    sni_list_remove(&timer->link);
+    wheel->count_--;
+    if (next == prev) { /* it was alone, and both are the head */
+        size_t index = (size_t)(next - wheel->lists_);
+        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+    }
+    return true;
+}
+
+bool sni_timer_is_armed(const struct sni_timer *timer)
+{
+    return !sni_list_empty(&timer->link);
+}
+
+struct sni_timer *sni_wheel_pop(struct sni_wheel *wheel, int64_t now_ns)
+{
+    if (bias(now_ns) > wheel->now_)
+        wheel->now_ = bias(now_ns);
+    uint64_t tick = wheel->now_ >> wheel->shift_;
+    if (!wheel->running_ || tick > wheel->tick_)
+        advance(wheel, tick);
+    struct sni_list *link = sni_list_pop_front(&wheel->lists_[DUE]);
+    wheel->running_ = link != NULL;
+    if (link == NULL)
+        return NULL;
+    wheel->count_--;
+    return timer_of(link);
+}
+
+int64_t sni_wheel_next_ns(const struct sni_wheel *wheel)
+{
+    unsigned index;
+    uint64_t begin;
+    if (!sni_list_empty(&wheel->lists_[DUE]))
+        return unbias(wheel->now_);
+    if (!nearest(wheel, &index, &begin))
+        return INT64_MAX;
+    if (begin == wheel->tick_)
+        return unbias(wheel->now_);
+    const struct sni_list *list = &wheel->lists_[index];
+    if (index >= SNI_WHEEL_SLOTS && list->next == list->prev)
+        begin = tick_of(wheel, bias(timer_of(list->next)->at_ns));
+    return unbias(begin << wheel->shift_);
+}
+
+size_t sni_wheel_count(const struct sni_wheel *wheel)
+{
+    return wheel->count_;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* wheel.h - timers by the million, in slots by when they are due (R70).
+ *
+ * The wheel is pure: time is an argument, nothing is called back, nothing is allocated, and the
+ * owner locks. Who waits does this, with whatever clock:
+ *
+ *     sni_wheel_add(wheel, &timer, now_ns + delay_ns);
+ *     sleep until sni_wheel_next_ns(wheel), or until something else happens;
+ *     while ((timer = sni_wheel_pop(wheel, now_ns)) != NULL)       a run
+ *         fire it: it is disarmed, and may be added again here
+ *
+ * Times are nanoseconds of one monotonic clock, any int64_t, negative ones too. A timer is never
+ * popped early. It is popped at the first run at or behind the first boundary of a tick that is not
+ * before its time: less than one tick late, plus what the caller is late itself.
+ *
+ * Each function is O(1), but for two: sni_wheel_pop is so on average over the timers it handles,
+ * each of which moves at most once per level; and a timer further away than 2^36 ticks (more than
+ * two years, if a tick is a millisecond) is looked at once more for each such span in which another
+ * such timer is due. How it works is told in wheel.c. */
+#ifndef SINEW_TIMER_WHEEL_H
+#define SINEW_TIMER_WHEEL_H
+
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SNI_WHEEL_LEVELS = 6,
+    SNI_WHEEL_SLOT_BITS = 6,
+    SNI_WHEEL_SLOTS = 1 << SNI_WHEEL_SLOT_BITS,
+};
+
+/* A part of something that waits. Armed: in a wheel, from add until it is removed or popped; its
+ * memory must stay where it is meanwhile. */
+struct sni_timer {
+    struct sni_list link; /* the wheel's                                  */
+    int64_t at_ns;        /* as given to sni_wheel_add; read only         */
+};
+
+/* Some 6 KB. It holds lists, so it may not move once it is initialised; it owns nothing, so it
+ * needs no end, but a timer that is still armed must not be touched once the wheel is gone. */
+struct sni_wheel {
+    uint64_t now_;  /* the last time told, biased (wheel.c)                                  */
+    uint64_t tick_; /* the tick in which that is: what was due up to it is in the list `due` */
+    uint64_t last_; /* the last biased time that is ever reached; what is later never fires  */
+    uint64_t mask_; /* the length of a tick, less one                                        */
+    unsigned shift_;
+    bool running_;       /* pop has not given NULL since the last time something was found due */
+    size_t count_;       /* armed timers                                                       */
+    uint64_t far_ticks_; /* while the list `far` holds something: none there is due earlier    */
+    /* A bit per list that is not empty; for the lists behind the levels it means nothing. */
+    uint64_t occupied_[SNI_WHEEL_LEVELS + 1];
+    struct sni_list lists_[SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS + 3];
+};
+
+/* An empty wheel, at `now_ns`. `tick_ns`, which is positive, is rounded up to a power of two (a
+ * millisecond becomes 1.048576 ms), so that nothing is ever divided; 2^62 is the largest. */
+void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns);
+
+/* The length of a tick as rounded by sni_wheel_init. */
+int64_t sni_wheel_tick_ns(const struct sni_wheel *wheel);
+
+/* Unarmed. */
+void sni_timer_init(struct sni_timer *timer);
+
+/* Arm `timer`, which must be unarmed, for `at_ns`. A time that has passed by the wheel's clock (the
+ * latest one given to init or pop) is due at the next run. INT64_MAX, and whatever else lies in the
+ * very last tick of an int64_t, is never due; the timer is armed nevertheless. */
+void sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns);
+
+/* Disarm `timer`, which is one of this wheel or unarmed. Returns whether it was armed: if not, it
+ * was popped or never added. */
+bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer);
+
+bool sni_timer_is_armed(const struct sni_timer *timer);
+
+/* Take out the next timer that is due at `now_ns`, disarmed, or give NULL. A `now_ns` that is
+ * earlier than one given before counts as that one.
+ *
+ * Ticks come in their order, and timers of one tick in the order in which they were added. A timer
+ * that was added when its time had passed counts as one of the tick in which it was added.
+ *
+ * A run ends when NULL is given, or when now_ns enters another tick. What is due is decided when a
+ * run begins: a timer that is added later belongs to a later run, however long its time has passed.
+ * So a run ends, whatever is added in it; then sni_wheel_next_ns tells if there is more to do. A
+ * run need not be finished: what is left stays due, and comes first in the next. */
+struct sni_timer *sni_wheel_pop(struct sni_wheel *wheel, int64_t now_ns);
+
+/* When a run is worth while: INT64_MAX if no timer will ever be due, else a time at which something
+ * is due or moves to a lower level, and before which nothing becomes due. Never earlier than the
+ * wheel's clock; equal to it if something is due already. It is exact for the timers of the lowest
+ * level (those due before the next multiple of 64 ticks) and for a timer that is alone in the
+ * nearest slot that is occupied; else it is when that slot begins. So one that sleeps by it is
+ * woken for nothing at most SNI_WHEEL_LEVELS times per timer. */
+int64_t sni_wheel_next_ns(const struct sni_wheel *wheel);
+
+/* Armed timers. */
+size_t sni_wheel_count(const struct sni_wheel *wheel);
+
+#endif
