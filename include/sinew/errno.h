@@ -34,8 +34,14 @@
 #ifndef EINVAL
 #define EINVAL 22
 #endif
+#ifndef ENOSPC
+#define ENOSPC 28
+#endif
 #ifndef EDEADLK
 #define EDEADLK 35
+#endif
+#ifndef ENAMETOOLONG
+#define ENAMETOOLONG 36
 #endif
 #ifndef ECONNABORTED
 #define ECONNABORTED 103

@@ -3,6 +3,7 @@
 #ifndef SINEW_SINEW_H
 #define SINEW_SINEW_H
 
+#include <sinew/addr.h>
 #include <sinew/level0.h>
 #include <sinew/local.h>
 #include <sinew/runtime.h>
