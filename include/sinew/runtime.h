@@ -25,18 +25,22 @@ typedef struct sn_runtime sn_runtime;
 
 /* What a runtime may be told when it is made. */
 typedef struct sn_runtime_options {
-    unsigned workers;     /* threads that run tasks; default: the processors this process
+    unsigned workers;      /* threads that run tasks; default: the processors this process
                               may use (affinity mask and cgroup quota)                        */
-    bool single_threaded; /* Level 1: no threads; tasks run on the thread in block_on        */
-    bool no_steal;        /* a task stays on the worker that made it runnable                */
-    bool pin;             /* each worker stays on one processor                              */
-    bool lifo;            /* fork-join: a worker runs its newest task first, others steal its
+    bool single_threaded;  /* Level 1: no threads; tasks run on the thread in block_on        */
+    bool no_steal;         /* a task stays on the worker that made it runnable                */
+    bool pin;              /* each worker stays on one processor                              */
+    bool lifo;             /* fork-join: a worker runs its newest task first, others steal its
                               oldest; default: first come, first served                      */
-    uint64_t seed;        /* single-threaded: every choice of what runs next is drawn from
+    uint64_t seed;         /* single-threaded: every choice of what runs next is drawn from
                               this number, and the same one gives the same order; for tests.
                               0: first come, first served                                     */
-    size_t stack_bytes;   /* of a fiber that asks for nothing; default 64 KiB                */
-    const char *name;     /* of its threads; default "sinew"                                 */
+    bool virtual_time;     /* single-threaded: the clock stands still while a task can run, and
+                              jumps to the next deadline when none can; for tests             */
+    int64_t timer_tick_ns; /* how exact deadlines are, at most SN_S(1); default 65536 ns. Rounded
+                              up to a power of two                                            */
+    size_t stack_bytes;    /* of a fiber that asks for nothing; default 64 KiB                */
+    const char *name;      /* of its threads; default "sinew"                                 */
 } sn_runtime_options;
 
 /* Make a runtime. `opts` may be NULL.

@@ -8,5 +8,6 @@
 #include <sinew/local.h>
 #include <sinew/runtime.h>
 #include <sinew/task.h>
+#include <sinew/time.h>
 
 #endif

@@ -19,12 +19,14 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
     /* relaxed: a number for others to look at; the lock orders */
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending - 1, relaxed); /* relaxed: as above */
+    sni_list_remove(&op->pending);
     (void)sni_wait_claim(&op->waiter, 0);
 }
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops)
 {
     *driver = (struct sni_driver){.ops = ops};
+    sni_list_init(&driver->all);
 }
 
 void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
@@ -32,6 +34,7 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     sni_assert_debug(op->kind == SNI_OP_POLL || (driver->ops->native & 1u << op->kind) != 0,
                      "a driver was given an operation that it cannot do");
     sni_list_init(&op->link);
+    sni_list_init(&op->pending);
     op->driver = driver;
     op->why = 0;
     op->state = SNI_OP_PENDING;
@@ -39,6 +42,7 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     /* relaxed, both: as in sni_op_complete */
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending + 1, relaxed);
+    sni_list_push_back(&driver->all, &op->pending);
     driver->ops->submit(driver, op);
     sni_mutex_unlock(&driver->lock);
 }
@@ -91,11 +95,21 @@ void sni_driver_flush(struct sni_driver *driver)
     sni_mutex_unlock(&driver->lock);
 }
 
+void sni_driver_cancel_all(struct sni_driver *driver)
+{
+    sni_mutex_lock(&driver->lock);
+    while (!sni_list_empty(&driver->all)) {
+        struct sni_list *first = driver->all.next;
+        cancel_locked(sni_container_of(first, struct sni_op, pending), -ECANCELED);
+        if (driver->all.next == first && driver->ops->reap(driver) == 0)
+            sni_cpu_pause(); /* the kernel has it still */
+    }
+    sni_mutex_unlock(&driver->lock);
+}
+
 static unsigned reap_and_unlock(struct sni_driver *driver)
 {
     unsigned n = driver->ops->reap(driver);
-    /* relaxed, both: only that it changes counts, and the lock is held */
-    sni_atomic_store(&driver->reaped, sni_atomic_load(&driver->reaped, relaxed) + 1, relaxed);
     sni_mutex_unlock(&driver->lock);
     return n;
 }

@@ -67,8 +67,8 @@ struct sni_driver_ops {
 struct sni_driver {
     const struct sni_driver_ops *ops; /* immutable                                          */
     struct sni_mutex lock;
-    SNI_ATOMIC(uint32_t) pending; /* operations it has; changed under the lock, read by anybody */
-    SNI_ATOMIC(uint32_t) reaped;  /* grows with each reap, for whoever watches; as pending      */
+    struct sni_list all;          /* operations it has, in the order of their submission       */
+    SNI_ATOMIC(uint32_t) pending; /* their number; changed under the lock, read by anybody     */
 };
 
 /* ---- what the rest of the house calls --------------------------------------------------- */
@@ -86,6 +86,10 @@ void sni_driver_cancel(struct sni_op *op, int why);
 /* Cancel `op` and return when it is complete, by reaping the driver as often as needed. For
  * owners that cannot wait: the drop of a future. Its waiter has been claimed. */
 void sni_driver_cancel_now(struct sni_op *op, int why);
+
+/* Cancel all operations, because of -ECANCELED, and return when they are complete. For the end
+ * of a runtime whose tasks will not run again. */
+void sni_driver_cancel_all(struct sni_driver *driver);
 
 /* The descriptor `fd`, registered here, will be closed. */
 void sni_driver_forget(struct sni_driver *driver, int fd);

@@ -45,6 +45,7 @@ struct msghdr;
 struct sni_op {
     struct sni_waiter waiter;  /* the owner's; claimed with 0 when the operation is complete   */
     struct sni_list link;      /* the driver's                                                */
+    struct sni_list pending;   /* in the driver's list of all, under its lock                 */
     struct sni_list on_file;   /* the file's, under its lock; for operations of foreign
                                   descriptors unused                                          */
     struct sni_driver *driver; /* whom it was given to; NULL before                           */

@@ -19,6 +19,8 @@ enum {
     WORKERS_MAX = SNI_WORKERS_MAX,
     STACK_BYTES_MIN = 8 << 10,
     STACK_BYTES_DEFAULT = 64 << 10,
+    TICK_NS_DEFAULT = 1 << 16,
+    TICK_NS_MAX = 1000000000,
 };
 
 #define STACK_BYTES_MAX ((unsigned long long)1 << 30)
@@ -87,10 +89,14 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
                     STACK_BYTES_DEFAULT, STACK_BYTES_MIN, STACK_BYTES_MAX, &stack_bytes);
     if (rc == 0 && seed == 0)
         rc = from_environment("SINEW_SEED", 0, UINT64_MAX, &seed);
-    if (rc == 0 && opts->seed != 0 && !opts->single_threaded) {
-        fprintf(stderr, "sinew: the option seed needs the option single_threaded\n");
+    if (rc == 0 && (opts->seed != 0 || opts->virtual_time) && !opts->single_threaded) {
+        fprintf(stderr, "sinew: the option %s needs the option single_threaded\n",
+                opts->seed != 0 ? "seed" : "virtual_time");
         rc = -EINVAL;
     }
+    if (rc == 0 && opts->timer_tick_ns != 0)
+        rc = check_number("the option timer_tick_ns", (unsigned long long)opts->timer_tick_ns, 1,
+                          TICK_NS_MAX);
     if (rc < 0)
         return rc;
     *config = (struct sni_sched_config){
@@ -99,6 +105,8 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
         .no_steal = opts->no_steal,
         .pin = opts->pin,
         .lifo = opts->lifo,
+        .virtual_time = opts->virtual_time,
+        .tick_ns = opts->timer_tick_ns != 0 ? opts->timer_tick_ns : TICK_NS_DEFAULT,
         .stack_bytes = (size_t)stack_bytes,
         .name = opts->name != NULL ? opts->name : "sinew",
         .seeded = seed != 0 && opts->single_threaded,

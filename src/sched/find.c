@@ -32,7 +32,7 @@ static void wake_one(struct sni_sched *sched, struct sni_worker *by)
         return;
     if (by != NULL)
         sni_probe_count(&by->probe, SNI_PROBE_unparks);
-    sni_parker_unpark(&sched->workers[index].parker);
+    sni_world_wake(&sched->workers[index]);
 }
 
 /* ---- the worker's own queue, in either discipline --------------------------------------- */
@@ -142,7 +142,7 @@ void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
     if (task->local) {
         struct sni_worker *owner = &sched->workers[task->worker];
         sni_inject_push(&owner->inbox, &task->link, SNI_PRIO_NORMAL);
-        sni_parker_unpark(&owner->parker);
+        sni_world_wake(owner);
     } else {
         if (!push_by_priority(sched, task))
             sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
@@ -203,10 +203,27 @@ static struct sni_task *draw(struct sni_worker *w)
     return sni_task_of(sni_lottery_draw(&w->lottery, &w->rand));
 }
 
+/* It is the turn of those who are easily forgotten: the world, the inbox, the queue of all. */
+static struct sni_task *pick_fairly(struct sni_worker *w)
+{
+    w->fair_at = w->tick + SNI_FAIR_TICK;
+    if (sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
+        sni_atomic_fetch_or(&w->detour, SNI_DETOUR_LOOK, relaxed); /* relaxed: our own */
+    if (w->sched->config.seeded)
+        return NULL;
+    struct sni_task *task = sni_task_of(sni_inject_pop(&w->inbox));
+    if (task == NULL) /* one: a share would push what is in the ring out again */
+        task = sni_task_of(sni_inject_pop(&w->sched->inject));
+    return task;
+}
+
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w)
 {
-    if (sni_unlikely(w->sched->config.seeded))
+    if (sni_unlikely(w->sched->config.seeded)) {
+        if ((int32_t)(++w->tick - w->fair_at) >= 0)
+            (void)pick_fairly(w);
         return draw(w);
+    }
     struct sni_task *task;
     bool urgent = sni_inject_len(&w->sched->urgent) > 0;
     if (sni_unlikely(urgent) && (w->tick + 1) % OTHERS_TICK != 0) {
@@ -216,11 +233,8 @@ struct sni_task *sni_worker_pick_slow(struct sni_worker *w)
             return task;
         }
     }
-    if (sni_unlikely(++w->tick == w->fair_at)) {
-        w->fair_at += SNI_FAIR_TICK;
-        task = sni_task_of(sni_inject_pop(&w->inbox));
-        if (task == NULL) /* one: a share would push what is in the ring out again */
-            task = sni_task_of(sni_inject_pop(&w->sched->inject));
+    if (sni_unlikely((int32_t)(++w->tick - w->fair_at) >= 0)) {
+        task = pick_fairly(w);
         if (task != NULL)
             return task;
     }

@@ -200,6 +200,12 @@ void sni_idle_woken(struct sni_idle *idle, unsigned me)
         sni_atomic_fetch_sub(&idle->state_, woken, relaxed);
 }
 
+bool sni_idle_is_asleep(const struct sni_idle *idle, unsigned worker)
+{
+    /* relaxed: a moment's answer */
+    return (sni_atomic_load(&idle->asleep_[worker / 64], relaxed) & bit_of(worker)) != 0;
+}
+
 unsigned sni_idle_searching(const struct sni_idle *idle)
 {
     /* relaxed: statistics */
@@ -230,8 +236,9 @@ void sni_parker_init(struct sni_parker *p)
 bool sni_parker_begin(struct sni_parker *p)
 {
     uint32_t found = EMPTY;
-    /* relaxed, both: what was found, if it is a token, is consumed by end() */
-    if (sni_likely(sni_atomic_cas(&p->word, &found, PARKED, relaxed, relaxed)))
+    /* release: what the owner prepared for whoever must wake it, pairs with notify. relaxed on
+     * failure: what was found, a token, is consumed by end() */
+    if (sni_likely(sni_atomic_cas(&p->word, &found, PARKED, release, relaxed)))
         return true;
     sni_assert(found == TOKEN, "a parker has two owners");
     bool token = sni_parker_end(p);
@@ -248,8 +255,8 @@ bool sni_parker_end(struct sni_parker *p)
 bool sni_parker_notify(struct sni_parker *p)
 {
     /* release: pairs with the acquire in end. An RMW even if there is a token already, so that
-     * what this caller wrote is seen by whoever consumes it */
-    return sni_atomic_exchange(&p->word, TOKEN, release) == PARKED;
+     * what this caller wrote is seen by whoever consumes it. acquire: pairs with begin */
+    return sni_atomic_exchange(&p->word, TOKEN, acq_rel) == PARKED;
 }
 
 bool sni_parker_park(struct sni_parker *p, int64_t until_ns)
@@ -267,5 +274,10 @@ bool sni_parker_park(struct sni_parker *p, int64_t until_ns)
 void sni_parker_unpark(struct sni_parker *p)
 {
     if (sni_parker_notify(p))
-        sni_plat_unpark(&p->word.raw_, 1);
+        sni_parker_wake(p);
+}
+
+void sni_parker_wake(struct sni_parker *p)
+{
+    sni_plat_unpark(&p->word.raw_, 1);
 }

@@ -66,6 +66,9 @@ bool sni_idle_sleep(struct sni_idle *idle, unsigned me, bool searching);
  * be on its way from a waker; it makes a later park return for nothing, which is harmless. */
 void sni_idle_woken(struct sni_idle *idle, unsigned me);
 
+/* Any thread: whether that worker sleeps, a moment ago. */
+bool sni_idle_is_asleep(const struct sni_idle *idle, unsigned worker);
+
 /* Any thread: how many search or sleep, a moment ago; for statistics. */
 unsigned sni_idle_searching(const struct sni_idle *idle);
 unsigned sni_idle_sleeping(const struct sni_idle *idle);
@@ -99,5 +102,8 @@ void sni_parker_unpark(struct sni_parker *p);
 bool sni_parker_begin(struct sni_parker *p);
 bool sni_parker_end(struct sni_parker *p);
 bool sni_parker_notify(struct sni_parker *p);
+
+/* Any thread, whose notify gave true, if the owner waits in sni_parker_park: wake it. */
+void sni_parker_wake(struct sni_parker *p);
 
 #endif

@@ -282,6 +282,7 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     sni_deque_init(&w->deque, w->cells, SNI_RUNQ_CAPACITY); /* one of the two is used */
     sni_inject_init(&w->inbox);
     sni_parker_init(&w->parker);
+    sni_world_init(w);
 }
 
 static int start_threads(struct sni_sched *sched)
@@ -331,7 +332,7 @@ void sni_sched_stop(struct sni_sched *sched)
 {
     for (unsigned i = 0; i < sched->started; i++) {
         sni_atomic_fetch_or(&sched->workers[i].detour, SNI_DETOUR_RETURN, seq_cst);
-        sni_parker_unpark(&sched->workers[i].parker);
+        sni_world_wake(&sched->workers[i]);
     }
     for (unsigned i = 0; i < sched->started; i++)
         (void)sni_plat_thread_join(&sched->workers[i].thread);
@@ -346,6 +347,8 @@ void sni_sched_finish(struct sni_sched *sched)
     /* acquire: pairs with the release in sni_sched_push; visits take microseconds */
     while (sni_atomic_load(&sched->visitors, acquire) != 0)
         sni_plat_thread_yield();
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        sni_world_finish(&sched->workers[i]);
     for (unsigned i = 0; i < sched->workers_n; i++) {
         sni_record_cache_finish(&sched->workers[i].records);
         sni_stack_cache_finish(&sched->workers[i].stacks);

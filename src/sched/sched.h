@@ -17,6 +17,7 @@
 #include "base/rand.h"
 #include "fiber/context.h"
 #include "fiber/stack.h"
+#include "io/driver.h"
 #include "mem/arena.h"
 #include "plat/thread.h"
 #include "probe/probe.h"
@@ -26,6 +27,7 @@
 #include "sched/lottery.h"
 #include "sched/runq.h"
 #include "task/task.h"
+#include "timer/alarm.h"
 
 struct sni_sched;
 
@@ -44,6 +46,7 @@ enum sni_drive {
 enum {
     SNI_DETOUR_RETURN = 1, /* the worker must leave its loop                               */
     SNI_DETOUR_TURN = 2,   /* it is driven by turns: the loop looks at the time            */
+    SNI_DETOUR_LOOK = 4,   /* it is time to look at the clock and the driver               */
 };
 
 enum sni_after {
@@ -71,7 +74,14 @@ struct sni_worker {
     detour; /* why fibers must switch to the loop, see worker.c; a stop
                                      sets RETURN from another thread                       */
     enum sni_drive drive;
-    int64_t turn_until_ns; /* of a turn                                             */
+    int64_t turn_until_ns;                  /* of a turn                                       */
+    SNI_ATOMIC(struct sni_driver *) driver; /* made when it is first needed; others read   */
+    SNI_ATOMIC(uint32_t) looks;             /* at the world so far; the watcher reads            */
+    uint32_t looks_seen;                    /* the watcher's                                     */
+    uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
+    int spin_credit;                        /* see world.c                                       */
+    int spin_skipped;
+    SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
     struct sni_context native;
     struct sni_context dead; /* a context that is left for ever, while it is left     */
@@ -91,6 +101,7 @@ struct sni_worker {
     struct sni_parker parker;     /* anybody unparks                                       */
     struct sni_probe probe;
     struct sni_thread thread;
+    struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch */
     sni_runq_cell cells[SNI_RUNQ_CAPACITY];
 };
 
@@ -101,6 +112,10 @@ struct sni_sched_config {
     bool pin;
     bool lifo;   /* fork-join: newest first, oldest stolen */
     bool seeded; /* every choice is drawn from `seed` */
+    bool virtual_time;
+    int64_t tick_ns; /* of the timers */
+    /* Make a driver for a worker. Returns 0, or -errno. */
+    int (*make_driver)(struct sni_driver **out);
     size_t stack_bytes;
     const char *name;
     uint64_t seed;
@@ -122,6 +137,7 @@ struct sni_sched {
     struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
     SNI_ATOMIC(uint32_t) visitors;   /* threads outside that are just queueing a task       */
+    SNI_ATOMIC(uint32_t) watched;    /* a worker watches the busy ones, see world.c         */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
@@ -178,6 +194,20 @@ void sni_worker_leave(struct sni_task *task);
 void sni_worker_yield(struct sni_exec *exec, struct sni_task *task);
 bool sni_worker_take_unstarted(struct sni_task *task);
 
+/* world.c: time and descriptors. */
+void sni_world_init(struct sni_worker *w);
+void sni_world_finish(struct sni_worker *w);
+int64_t sni_world_now(struct sni_exec *exec);
+int sni_world_driver(struct sni_exec *exec, struct sni_driver **out);
+void sni_world_suspend_until(struct sni_exec *exec, struct sni_waiter *waiter, int64_t until_ns);
+bool sni_world_look(struct sni_worker *w);
+bool sni_world_is_due(struct sni_worker *w);
+void sni_world_sleep(struct sni_worker *w);
+void sni_world_wake(struct sni_worker *w);
+void sni_world_want_watch(struct sni_worker *w);
+int sni_world_spin_rounds(struct sni_worker *w);
+void sni_world_spun(struct sni_worker *w, bool found);
+
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);
 struct sni_task *sni_worker_search(struct sni_worker *w);
@@ -205,7 +235,7 @@ static inline struct sni_task *sni_task_of(struct sni_runlink *link)
  * the turn of the queue of all, and something in the worker's own. */
 static inline struct sni_task *sni_worker_pick(struct sni_worker *w)
 {
-    if (sni_likely(w->plain && w->tick + 1 != w->fair_at &&
+    if (sni_likely(w->plain && (int32_t)(w->tick + 1 - w->fair_at) < 0 &&
                    sni_inject_len(&w->sched->urgent) == 0)) {
         struct sni_runlink *link = sni_runq_slot_take(&w->runq);
         if (link != NULL)

@@ -148,6 +148,9 @@ const struct sni_exec_ops sni_worker_exec_ops = {
     .suspend = suspend,
     .resume = resume,
     .resume_last = resume_last,
+    .suspend_until = sni_world_suspend_until,
+    .now = sni_world_now,
+    .driver = sni_world_driver,
 };
 
 void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
@@ -259,23 +262,29 @@ static void stop_searching(struct sni_worker *w)
         return;
     int index = sni_idle_submit(&sched->idle);
     if (index >= 0)
-        sni_parker_unpark(&sched->workers[index].parker);
+        sni_world_wake(&sched->workers[index]);
 }
 
 static struct sni_task *search(struct sni_worker *w)
 {
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
-    if (!w->searching)
-        return NULL;
-    int rounds = w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
-    for (int i = 0; i < rounds && !must_return(w); i++) {
-        struct sni_task *task = sni_worker_search(w);
-        if (task != NULL)
+    int looks = sni_world_spin_rounds(w);
+    int steals = w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
+    for (int i = 0; (i < looks || i < steals) && !must_return(w); i++) {
+        if (i < looks)
+            (void)sni_world_look(w);
+        struct sni_task *task = w->searching ? sni_worker_search(w) : sni_worker_pick(w);
+        if (task != NULL) {
+            if (looks > 1)
+                sni_world_spun(w, task != NULL);
             return task;
+        }
         for (int k = 0; k < SPIN_PAUSES; k++)
             sni_cpu_pause();
     }
+    if (looks > 1)
+        sni_world_spun(w, false);
     return NULL;
 }
 
@@ -288,10 +297,20 @@ static void sleep_until_woken(struct sni_worker *w)
     bool work = (look && sni_sched_has_work(sched, w)) || sni_inject_len(&w->inbox) > 0;
     if (!work && !must_return(w)) {
         sni_probe_count(&w->probe, SNI_PROBE_parks);
-        (void)sni_parker_park(&w->parker, INT64_MAX);
+        sni_world_sleep(w);
     }
     sni_idle_woken(&sched->idle, w->index);
     w->searching = true;
+}
+
+/* It was time to look at the world when the last task was picked. */
+static void look_if_due(struct sni_worker *w)
+{
+    /* relaxed, both: set by this thread */
+    if (sni_likely((sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_LOOK) == 0))
+        return;
+    sni_atomic_fetch_and(&w->detour, ~(uint32_t)SNI_DETOUR_LOOK, relaxed);
+    (void)sni_world_look(w);
 }
 
 static struct sni_task *next_task(struct sni_worker *w)
@@ -302,8 +321,10 @@ static struct sni_task *next_task(struct sni_worker *w)
         task = sni_worker_pick(w);
     if (task == NULL)
         task = search(w);
-    if (task != NULL && w->searching)
+    if (task != NULL && w->searching) {
         stop_searching(w);
+        sni_world_want_watch(w);
+    }
     return task;
 }
 
@@ -325,6 +346,7 @@ static void loop_main(void *pass)
 {
     struct sni_worker *w = arrive(pass);
     while (!must_return(w) && !is_over(w)) {
+        look_if_due(w);
         struct sni_task *task = next_task(w);
         if (task != NULL)
             run(w, task);

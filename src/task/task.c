@@ -329,6 +329,28 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
     return sni_task_take_result(exec, task, how);
 }
 
+struct sni_task *sni_task_of_handle(sn_task *handle)
+{
+    return (struct sni_task *)(void *)sni_arena_find((uint64_t)(uintptr_t)handle);
+}
+
+void sni_task_cancel(struct sni_task *task)
+{
+    sni_atomic_fetch_or(&task->state, CANCELED, relaxed); /* relaxed: nothing comes with it */
+}
+
+int sni_task_wait(sn_task *handle)
+{
+    struct sni_task *task;
+    int rc = use_up(sni_exec_current(), handle, 0, true, &task);
+    if (rc < 0)
+        return rc;
+    if (!sni_task_is_complete(task))
+        wait_for_end(task);
+    sni_task_restore_handle(task);
+    return 0;
+}
+
 int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
 {
     return use_up(sni_exec_current(), handle, 0, false, out);

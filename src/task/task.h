@@ -179,6 +179,17 @@ bool sni_task_unwatch(struct sni_task *task);
 void sni_task_restore_handle(struct sni_task *task); /* of a task that has ended */
 int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how);
 
+/* The task of a handle that the caller owns and has not used up. */
+struct sni_task *sni_task_of_handle(sn_task *handle);
+
+/* Ask the task, which the caller holds, to end. Any thread. */
+void sni_task_cancel(struct sni_task *task);
+
+/* Wait for the end of a task without using up its handle, which the caller owns.
+ *
+ * Returns  0; -EDEADLK (misuse) as sn_join */
+int sni_task_wait(sn_task *handle);
+
 /* Poll a coroutine task that was taken from a queue.
  *
  * Returns  true if it must be queued again; false if it waits or has ended */

@@ -6,6 +6,7 @@
 #include "wait/current.h"
 
 #include "base/compiler.h"
+#include "plat/clock.h"
 
 static _Thread_local struct sni_exec *current;
 
@@ -20,4 +21,10 @@ SNI_NEVER_INLINE void sni_exec_set(struct sni_exec *exec)
 {
     __asm__ volatile("" : "+r"(exec));
     current = exec;
+}
+
+int64_t sni_now_ns(void)
+{
+    struct sni_exec *exec = sni_exec_current();
+    return exec != NULL && exec->ops->now != NULL ? exec->ops->now(exec) : sni_plat_now_ns();
 }

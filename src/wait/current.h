@@ -11,8 +11,12 @@
 #ifndef SINEW_WAIT_CURRENT_H
 #define SINEW_WAIT_CURRENT_H
 
+#include <stdint.h>
+
 struct sni_waiter;
 struct sni_exec;
+struct sni_clockwork;
+struct sni_driver;
 
 /* What an executor can do for a fiber that waits. */
 struct sni_exec_ops {
@@ -20,19 +24,35 @@ struct sni_exec_ops {
      * executor calls sni_wait_published() when the fiber's registers are saved. */
     void (*suspend)(struct sni_exec *exec, struct sni_waiter *waiter);
 
+    /* The same, and interrupt the wait (sni_wait_interrupt) when `until_ns` has come. NULL: this
+     * executor keeps no time. */
+    void (*suspend_until)(struct sni_exec *exec, struct sni_waiter *waiter, int64_t until_ns);
+
     /* Make a suspended fiber runnable: soon, or behind all that is runnable already. Any
      * thread. */
     void (*resume)(void *fiber);
     void (*resume_last)(void *fiber);
+
+    /* The time, if the executor has a clock of its own; NULL: the machine's. */
+    int64_t (*now)(struct sni_exec *exec);
+
+    /* Whom to give operations on descriptors, made if there is none yet. NULL: nobody.
+     *
+     * Returns  0, and *out; or -errno */
+    int (*driver)(struct sni_exec *exec, struct sni_driver **out);
 };
 
 struct sni_exec {
     const struct sni_exec_ops *ops;
     void *fiber; /* the fiber that runs now; NULL while the executor runs something else */
+    struct sni_clockwork *clockwork; /* for alarms; immutable, NULL if there is none        */
 };
 
 /* The executor of this thread, or NULL. */
 struct sni_exec *sni_exec_current(void);
+
+/* The time, by the clock of this thread's executor or of the machine. */
+int64_t sni_now_ns(void);
 
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);

@@ -56,6 +56,7 @@ void sni_wait_begin(struct sni_waiter *w)
     sni_atomic_store(&w->state, OPEN, relaxed);
     w->fiber = exec != NULL ? exec->fiber : NULL;
     w->ops = w->fiber != NULL ? exec->ops : NULL;
+    w->interrupt = NULL;
     sni_list_init(&w->link);
 }
 
@@ -64,6 +65,7 @@ void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, v
     sni_atomic_store(&w->state, OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
     w->fiber = who;
     w->ops = ops;
+    w->interrupt = NULL;
     sni_list_init(&w->link);
 }
 
@@ -79,23 +81,34 @@ bool sni_wait_published(struct sni_waiter *w)
     return !sni_atomic_cas(&w->state, &found, PARKED, release, acquire);
 }
 
-static int wait_as_fiber(struct sni_waiter *w)
+/* The deadline has passed before anybody slept. */
+static bool is_past(sn_deadline until)
 {
-    w->ops->suspend(sni_exec_current(), w);
-    /* acquire: pairs with the release in sni_wait_claim */
-    uint32_t state = sni_atomic_load(&w->state, acquire);
-    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
-    return result_of(state);
+    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && until.ns <= sni_now_ns());
 }
 
-/* Take the claim back from everybody: the deadline is one of the claimers. */
-static int give_up(struct sni_waiter *w)
+static int wait_as_fiber(struct sni_waiter *w, sn_deadline until)
 {
-    uint32_t found = PARKED;
-    /* acquire: pairs with the claim, if that was first */
-    if (sni_atomic_cas(&w->state, &found, claimed_with(-ETIMEDOUT), acquire, acquire))
-        return -ETIMEDOUT;
-    return result_of(found);
+    struct sni_exec *exec = sni_exec_current();
+    int why = 0;
+    if (is_past(until))
+        why = -ETIMEDOUT;
+    else if (until.ns != SN_FOREVER.ns && w->ops->suspend_until == NULL)
+        why = -ENOTSUP;
+    if (why != 0)
+        sni_wait_interrupt(w, why);
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(&w->state, acquire);
+    if (is_claimed(state))
+        return result_of(state);
+    if (until.ns == SN_FOREVER.ns || why != 0)
+        w->ops->suspend(exec, w);
+    else
+        w->ops->suspend_until(exec, w, until.ns);
+    /* acquire: pairs with the release in sni_wait_claim */
+    state = sni_atomic_load(&w->state, acquire);
+    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
+    return result_of(state);
 }
 
 static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
@@ -115,8 +128,10 @@ static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
         state = sni_atomic_load(&w->state, acquire); /* acquire: as above */
         if (is_claimed(state))
             return result_of(state);
-        if (rc == -ETIMEDOUT)
-            return give_up(w);
+        if (rc == -ETIMEDOUT) {
+            sni_wait_interrupt(w, -ETIMEDOUT); /* the deadline is one of the claimers */
+            until = SN_FOREVER;
+        }
     }
 }
 
@@ -124,8 +139,15 @@ int sni_wait_commit(struct sni_waiter *w, sn_deadline until)
 {
     if (w->fiber == NULL)
         return wait_as_thread(w, until);
-    sni_assert_debug(until.ns == SN_FOREVER.ns, "a fiber's deadline is kept by its timer");
-    return wait_as_fiber(w);
+    return wait_as_fiber(w, until);
+}
+
+void sni_wait_interrupt(struct sni_waiter *w, int why)
+{
+    if (w->interrupt != NULL)
+        w->interrupt(w, why);
+    else
+        (void)sni_wait_claim(w, why);
 }
 
 void sni_wait_yield_thread(void)

@@ -32,16 +32,25 @@ struct sni_waiter {
     const struct sni_exec_ops *ops; /* immutable after begin; NULL: the waiter is a thread     */
     void *fiber;                    /* immutable after begin                                  */
     struct sni_list link;           /* the primitive's, under its lock                        */
+
+    /* What to do when the wait is to end before its time: NULL claims it with the reason. An
+     * operation that the kernel has is cancelled instead, and claimed when it is over. Set
+     * after begin, before it is published. */
+    void (*interrupt)(struct sni_waiter *w, int why);
 };
 
 /* Bind `w` to the running fiber, or to this thread if there is none. */
 void sni_wait_begin(struct sni_waiter *w);
 
-/* Sleep until `w` is claimed or `until` has passed. A thread's deadline is kept by the kernel;
- * a fiber's must be SN_FOREVER here: whoever keeps time for fibers claims with -ETIMEDOUT.
+/* Sleep until `w` is claimed, or interrupted because `until` has passed.
  *
- * Returns  the result given by the claimer; -ETIMEDOUT, in which case the caller unlinks w */
+ * Returns  the result given by the claimer; -ETIMEDOUT, in which case the caller unlinks w;
+ *          -ENOTSUP  a fiber's executor keeps no time, and the wait is over as for -ETIMEDOUT */
 int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
+
+/* End the wait of `w`, whose memory the caller keeps alive, before its time: `why` is -ETIMEDOUT
+ * or -ECANCELED. */
+void sni_wait_interrupt(struct sni_waiter *w, int why);
 
 /* End the wait of `w` with `result` (from -2^29 to 2^29 - 1), and make its owner go on.
  *

@@ -204,7 +204,8 @@ static int run_in_toy(sn_task_fn *fn, void *arg)
 {
     struct sni_arena *arena;
     CHECK_EQ(sni_arena_get(&arena), 0);
-    toy = (struct toy){.exec = {.exec = {&exec_ops, NULL}, .home = &toy.home}, .home = {&home_ops}};
+    toy =
+        (struct toy){.exec = {.exec = {.ops = &exec_ops}, .home = &toy.home}, .home = {&home_ops}};
     sni_record_cache_init(&toy.records, arena);
     CHECK_EQ(sni_stack_pool_init(&toy.pool, NULL), 0);
     sni_stack_cache_init(&toy.stacks, &toy.pool);

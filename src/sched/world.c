@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* world.c - time and descriptors: what a worker sees of the world outside (R85).
+ *
+ * A worker has a clockwork and, from the first operation on a descriptor on, a driver. It *looks*
+ * at both when it has nothing to run, and every SNI_FAIR_TICK picks while it has; and it sleeps in
+ * the driver, or on its parker if it has none, until the next alarm.
+ *
+ * A worker that is stuck in a long task does not look, and its alarms and completions would wait
+ * with it. So somebody *watches*: while workers are busy that have alarms set or operations under
+ * way, one of the sleeping workers wakes up every few milliseconds, and if a busy worker has not
+ * looked since, does it in its place: what becomes runnable goes to the watcher's queue. Watching
+ * goes on for some time after all have become idle, so that the wakes in a busy time are few; then
+ * it ends, and an idle runtime sleeps for good. Whoever wakes up to work and finds nobody watching
+ * wakes one to watch. If all workers are stuck, nobody can help: there is no processor left to run
+ * what would become runnable, either.
+ *
+ * Looking for another takes its locks for as long as the owner would: the clockwork's and the
+ * driver's. They are why others may do it (alarm.h, driver.h).
+ *
+ * Before it sleeps, a worker that has operations under way looks again and again for some tens of
+ * microseconds, since sleeping and being woken costs more than that; if it has paid lately. Each
+ * time that something came in time is worth two that nothing did, up to a limit; a worker without
+ * credit tries only now and then. So one that answers at once is quick, and one that waits long
+ * does not burn the processor.
+ *
+ * Virtual time (single-threaded schedulers) stands still while a task can run. When none can, it
+ * jumps to the next alarm instead of sleeping. Operations on descriptors are real all the same. */
+#include "sched/sched.h"
+
+#include "plat/clock.h"
+
+#include <sinew/errno.h>
+
+enum {
+    WATCH_NS = 5000000,       /* between two looks at the busy                           */
+    WATCH_STUCK_NS = 1000000, /* while one of them is stuck                             */
+    WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
+    CREDIT_MAX = 8,           /* of spinning                                             */
+    CREDIT_TRY = 16,          /* without credit: every so many sleeps it is tried         */
+    SPIN_ROUNDS = 150,        /* looks before sleeping                                   */
+};
+
+/* ---- time ------------------------------------------------------------------------------- */
+
+static struct sni_worker *worker_of(struct sni_exec *exec)
+{
+    return (struct sni_worker *)(void *)exec;
+}
+
+static int64_t now_of(const struct sni_worker *w)
+{
+    if (sni_likely(!w->sched->config.virtual_time))
+        return sni_plat_now_ns();
+    return sni_atomic_load(&w->virtual_ns, relaxed); /* relaxed: a number; its driver writes it */
+}
+
+int64_t sni_world_now(struct sni_exec *exec)
+{
+    return now_of(worker_of(exec));
+}
+
+/* A fiber's wait with a deadline: the alarm lies on its stack. */
+struct deadline {
+    struct sni_alarm alarm;
+    struct sni_waiter *waiter;
+};
+
+static void ring(struct sni_alarm *alarm)
+{
+    sni_wait_interrupt(sni_container_of(alarm, struct deadline, alarm)->waiter, -ETIMEDOUT);
+}
+
+void sni_world_suspend_until(struct sni_exec *exec, struct sni_waiter *waiter, int64_t until_ns)
+{
+    struct deadline d = {.waiter = waiter};
+    sni_alarm_init(&d.alarm, ring);
+    sni_alarm_set(&d.alarm, exec->clockwork, until_ns);
+    exec->ops->suspend(exec, waiter);
+    (void)sni_alarm_clear(&d.alarm); /* perhaps from another worker */
+}
+
+/* ---- beginning and end ------------------------------------------------------------------ */
+
+void sni_world_init(struct sni_worker *w)
+{
+    /* relaxed: no other thread yet. Virtual time begins at a second: 0 is SN_NOWAIT */
+    sni_atomic_store(&w->virtual_ns, SN_S(1), relaxed);
+    sni_clockwork_init(&w->clockwork, now_of(w), w->sched->config.tick_ns);
+    w->exec.exec.clockwork = &w->clockwork;
+}
+
+void sni_world_finish(struct sni_worker *w)
+{
+    struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: all have left */
+    if (driver != NULL)
+        sni_driver_cancel_all(driver);
+    sni_driver_finish(driver);
+    sni_atomic_store(&w->driver, NULL, relaxed); /* relaxed: as above */
+}
+
+int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
+{
+    struct sni_worker *w = worker_of(exec);
+    *out = sni_atomic_load(&w->driver, relaxed); /* relaxed: only this thread makes it */
+    if (sni_likely(*out != NULL))
+        return 0;
+    if (w->sched->config.make_driver == NULL)
+        return -ENOSYS;
+    int rc = w->sched->config.make_driver(out);
+    if (rc == 0) /* release: pairs with the acquire of those who look for us or wake us */
+        sni_atomic_store(&w->driver, *out, release);
+    return rc;
+}
+
+/* ---- looking ---------------------------------------------------------------------------- */
+
+/* Ring and reap for `w`, which may be another than this thread's. */
+static unsigned look_for(struct sni_worker *w)
+{
+    unsigned found = 0;
+    int64_t next_ns = sni_clockwork_next(&w->clockwork);
+    if (next_ns != INT64_MAX) {
+        int64_t now_ns = now_of(w);
+        if (now_ns >= next_ns)
+            found += sni_clockwork_run(&w->clockwork, now_ns);
+    }
+    /* acquire: pairs with the release in sni_world_driver */
+    struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
+    if (driver != NULL && sni_driver_pending(driver) > 0)
+        found += sni_driver_reap(driver);
+    return found;
+}
+
+bool sni_world_look(struct sni_worker *w)
+{
+    /* relaxed, both: a sign of life, for the watcher; only this thread writes */
+    sni_atomic_store(&w->looks, sni_atomic_load(&w->looks, relaxed) + 1, relaxed);
+    return look_for(w) > 0;
+}
+
+/* Has `w` anything to look at? */
+static bool has_world(const struct sni_worker *w)
+{
+    if (sni_clockwork_next(&w->clockwork) != INT64_MAX)
+        return true;
+    /* acquire: pairs with the release in sni_world_driver */
+    const struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
+    return driver != NULL && sni_driver_pending(driver) > 0;
+}
+
+bool sni_world_is_due(struct sni_worker *w)
+{
+    return has_world(w);
+}
+
+/* ---- watching --------------------------------------------------------------------------- */
+
+/* Look in the place of those who do not. Returns how many are busy, and in *stuck how many of
+ * them have not looked since the last time. */
+static unsigned watch(struct sni_worker *w, unsigned *stuck)
+{
+    struct sni_sched *sched = w->sched;
+    unsigned busy = 0;
+    for (unsigned i = 0; i < sched->workers_n; i++) {
+        struct sni_worker *other = &sched->workers[i];
+        if (other == w || sni_idle_is_asleep(&sched->idle, i) || !has_world(other))
+            continue;
+        busy++;
+        uint32_t looks = sni_atomic_load(&other->looks, relaxed); /* relaxed: see sni_world_look */
+        if (looks == other->looks_seen) {
+            ++*stuck;
+            (void)look_for(other);
+        }
+        other->looks_seen = looks; /* only the watcher touches it */
+    }
+    return busy;
+}
+
+/* Become the watcher, if there is none and somebody is busy. */
+static bool begin_watch(struct sni_worker *w)
+{
+    struct sni_sched *sched = w->sched;
+    if (sched->workers_n == 1)
+        return false;
+    uint32_t nobody = 0;
+    /* acquire: pairs with the release in end_watch, for looks_seen */
+    return sni_atomic_cas(&sched->watched, &nobody, 1, acquire, relaxed);
+}
+
+static void end_watch(struct sni_sched *sched)
+{
+    sni_atomic_store(&sched->watched, 0, release); /* release: pairs with begin_watch */
+}
+
+void sni_world_want_watch(struct sni_worker *w)
+{
+    struct sni_sched *sched = w->sched;
+    /* relaxed: at worst a watcher comes a little later, or one too many wakes up */
+    if (sched->workers_n == 1 || sni_atomic_load(&sched->watched, relaxed) != 0 || !has_world(w))
+        return;
+    int index = sni_idle_submit(&sched->idle);
+    if (index >= 0)
+        sni_world_wake(&sched->workers[index]);
+}
+
+/* ---- sleeping --------------------------------------------------------------------------- */
+
+static void sleep_until(struct sni_worker *w, int64_t until_ns)
+{
+    struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
+    if (driver == NULL) {
+        (void)sni_parker_park(&w->parker, until_ns);
+        return;
+    }
+    sni_driver_flush(driver);
+    if (!sni_parker_begin(&w->parker))
+        return;
+    sni_driver_wait(driver, until_ns);
+    (void)sni_parker_end(&w->parker);
+}
+
+void sni_world_wake(struct sni_worker *w)
+{
+    if (!sni_parker_notify(&w->parker))
+        return;
+    /* acquire: the worker made it before it went to sleep, if it has one */
+    struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
+    if (driver != NULL)
+        sni_driver_wake(driver);
+    else
+        sni_parker_wake(&w->parker);
+}
+
+static void sleep_and_watch(struct sni_worker *w, int64_t until_ns)
+{
+    if (!begin_watch(w)) {
+        sleep_until(w, until_ns);
+        return;
+    }
+    unsigned stuck = 0;
+    unsigned busy = watch(w, &stuck);
+    w->quiet_rounds = busy > 0 ? 0 : w->quiet_rounds + 1;
+    if (w->quiet_rounds <= WATCH_ROUNDS) {
+        int64_t next_ns = sni_plat_now_ns() + (stuck > 0 ? WATCH_STUCK_NS : WATCH_NS);
+        if (!sni_sched_has_work(w->sched, w)) /* what it has just made runnable */
+            sleep_until(w, next_ns < until_ns ? next_ns : until_ns);
+        end_watch(w->sched);
+        return;
+    }
+    w->quiet_rounds = 0;
+    end_watch(w->sched);
+    sleep_until(w, until_ns);
+}
+
+void sni_world_sleep(struct sni_worker *w)
+{
+    int64_t until_ns = sni_clockwork_next(&w->clockwork);
+    if (sni_unlikely(w->sched->config.virtual_time) && until_ns != INT64_MAX) {
+        sni_atomic_store(&w->virtual_ns, until_ns, relaxed); /* relaxed: as in now_of */
+        return;
+    }
+    sleep_and_watch(w, until_ns);
+}
+
+/* ---- spinning --------------------------------------------------------------------------- */
+
+int sni_world_spin_rounds(struct sni_worker *w)
+{
+    /* relaxed: made by this thread */
+    const struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed);
+    if (driver == NULL || sni_driver_pending(driver) == 0 || w->sched->config.virtual_time)
+        return 1;
+    if (w->spin_credit > 0 || ++w->spin_skipped == CREDIT_TRY) {
+        w->spin_skipped = 0;
+        return SPIN_ROUNDS;
+    }
+    return 1;
+}
+
+void sni_world_spun(struct sni_worker *w, bool found)
+{
+    if (found)
+        w->spin_credit = w->spin_credit + 2 < CREDIT_MAX ? w->spin_credit + 2 : CREDIT_MAX;
+    else if (w->spin_credit > 0)
+        w->spin_credit--;
+}

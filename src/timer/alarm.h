@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* alarm.h - a wheel with a lock around it, and what rings when a time has come.
+ *
+ * Each worker has one *clockwork*. It sets alarms in its own only, so nobody must be woken when
+ * one is set; but a fiber that waited with an alarm may go on on another worker, which then
+ * clears it; and while a worker is busy with a long task, another one rings its alarms (R85).
+ * Hence the lock. It is nearly always free and at hand. */
+#ifndef SINEW_TIMER_ALARM_H
+#define SINEW_TIMER_ALARM_H
+
+#include "base/atomic.h"
+#include "plat/thread.h"
+#include "timer/wheel.h"
+
+struct sni_clockwork {
+    struct sni_mutex lock;       /* guards the wheel, and is held while an alarm rings       */
+    SNI_ATOMIC(int64_t) next_ns; /* written under the lock: before it there is nothing to do  */
+    struct sni_wheel wheel;
+};
+
+/* Lies in the frame of whoever waits. */
+struct sni_alarm {
+    struct sni_timer timer;
+    struct sni_clockwork *in; /* where it was set; NULL: never                                */
+    /* The time has come. Under the clockwork's lock, so it must not set or clear alarms. */
+    void (*ring)(struct sni_alarm *alarm);
+};
+
+void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_ns);
+
+/* Prepare an alarm that is not set. */
+void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alarm));
+
+/* Let `alarm`, which is not set, ring at `at_ns` or less than a tick later. On the thread that owns
+ * the clockwork. */
+void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at_ns);
+
+/* From the return of this on, it does not ring, and is not ringing. Any thread.
+ *
+ * Returns  whether it was set; false: it has rung, or was never set */
+bool sni_alarm_clear(struct sni_alarm *alarm);
+
+/* Ring what is due at `now_ns`. Any thread. Returns how many rang. */
+unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns);
+
+/* When to run it next; INT64_MAX: nothing is set. Any thread; exact for the owner. */
+static inline int64_t sni_clockwork_next(const struct sni_clockwork *cw)
+{
+    return sni_atomic_load(&cw->next_ns, relaxed); /* relaxed: the lock orders what follows */
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Alarms (R70): they ring once, not early, and not after they were cleared. */
+#include "harness.h"
+
+#include "base/compiler.h"
+#include "timer/alarm.h"
+
+#include <pthread.h>
+
+struct bell {
+    struct sni_alarm alarm;
+    int rung;
+};
+
+static void ring(struct sni_alarm *alarm)
+{
+    sni_container_of(alarm, struct bell, alarm)->rung++;
+}
+
+static struct sni_clockwork cw;
+
+static void begin(void)
+{
+    sni_clockwork_init(&cw, 1000, 1);
+}
+
+TEST(an_alarm_rings_once_when_its_time_has_come)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    sni_alarm_init(&b.alarm, ring);
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+    sni_alarm_set(&b.alarm, &cw, 2000);
+    CHECK_LE(sni_clockwork_next(&cw), 2000);
+    CHECK_EQ(sni_clockwork_run(&cw, 1999), 0);
+    CHECK_EQ(b.rung, 0);
+    CHECK_EQ(sni_clockwork_run(&cw, 2000), 1);
+    CHECK_EQ(b.rung, 1);
+    CHECK_EQ(sni_clockwork_run(&cw, 3000), 0);
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+    CHECK(!sni_alarm_clear(&b.alarm));
+}
+
+TEST(a_cleared_alarm_does_not_ring_and_nobody_wakes_up_for_it)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    sni_alarm_init(&b.alarm, ring);
+    CHECK(!sni_alarm_clear(&b.alarm)); /* never set */
+    sni_alarm_set(&b.alarm, &cw, 2000);
+    CHECK(sni_alarm_clear(&b.alarm));
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+    CHECK_EQ(sni_clockwork_run(&cw, 5000), 0);
+    CHECK_EQ(b.rung, 0);
+}
+
+TEST(an_earlier_alarm_moves_the_next_run_forward)
+{
+    begin();
+    struct bell late = {.rung = 0}, early = {.rung = 0};
+    sni_alarm_init(&late.alarm, ring);
+    sni_alarm_init(&early.alarm, ring);
+    sni_alarm_set(&late.alarm, &cw, 9000);
+    sni_alarm_set(&early.alarm, &cw, 1500);
+    CHECK_LE(sni_clockwork_next(&cw), 1500);
+    CHECK_EQ(sni_clockwork_run(&cw, 1500), 1);
+    CHECK_EQ(early.rung, 1);
+    CHECK_LE(sni_clockwork_next(&cw), 9000);
+    CHECK_EQ(sni_clockwork_run(&cw, 9000), 1);
+    CHECK_EQ(late.rung, 1);
+}
+
+TEST(a_thousand_alarms_of_one_moment_all_ring_in_one_run)
+{
+    begin();
+    static struct bell b[1000];
+    for (int i = 0; i < 1000; i++) {
+        sni_alarm_init(&b[i].alarm, ring);
+        sni_alarm_set(&b[i].alarm, &cw, 1500);
+    }
+    CHECK_EQ(sni_clockwork_run(&cw, 1500), 1000);
+    for (int i = 0; i < 1000; i++)
+        CHECK_EQ(b[i].rung, 1);
+}
+
+/* ---- a ring against a clear on another thread --------------------------------------------- */
+
+enum { ROUNDS = 3000 };
+
+static SNI_ATOMIC(uint32_t) phase;
+
+static void *clearer(void *arg)
+{
+    struct bell *b = arg;
+    for (uint32_t i = 1; i <= ROUNDS; i++) {
+        while (sni_atomic_load(&phase, acquire) < 2 * i - 1)
+            sni_cpu_pause();
+        bool cleared = sni_alarm_clear(&b->alarm);
+        CHECK_EQ(b->rung, cleared ? 0 : 1); /* the ring is over: a plain read is no race */
+        b->rung = 0;
+        sni_atomic_store(&phase, 2 * i, release);
+    }
+    return NULL;
+}
+
+TEST(a_clear_on_another_thread_waits_for_the_ring)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    pthread_t thread;
+    sni_alarm_init(&b.alarm, ring);
+    sni_alarm_set(&b.alarm, &cw, 1001);
+    CHECK_EQ(pthread_create(&thread, NULL, clearer, &b), 0);
+    for (uint32_t i = 1; i <= ROUNDS; i++) {
+        sni_atomic_store(&phase, 2 * i - 1, release);
+        (void)sni_clockwork_run(&cw, 1000 + (int64_t)i);
+        while (sni_atomic_load(&phase, acquire) != 2 * i)
+            sni_cpu_pause();
+        sni_alarm_init(&b.alarm, ring);
+        sni_alarm_set(&b.alarm, &cw, 1000 + (int64_t)i + 1);
+    }
+    pthread_join(thread, NULL);
+}
