@@ -11,7 +11,21 @@
  * most for one system call that does not wait.
  *
  * Order of locks: a wheel's, a file's, a driver's. Completing claims a waiter under the
- * driver's lock; that queues a task and takes no further lock of these. */
+ * driver's lock; that queues a task and takes no further lock of these.
+ *
+ * Tickets. A driver that keeps registrations (sticky) is told by the kernel that a descriptor has
+ * *become* ready, and remembers it; that it is so no more only its users find out. They say so by
+ * `flags` of a POLL of a kept descriptor. In: the ticket that the file had before the try which
+ * failed (EAGAIN, or came out short); 0 if it had none, or nothing was tried. Out: a new ticket,
+ * for the file to keep. So the owner's loop is, for each direction of a file:
+ *
+ *     ticket = file's ticket;        // first this, then the try
+ *     rc = recv(...);                // not -EAGAIN: done
+ *     op.flags = ticket; submit; wait until it is complete;
+ *     file's ticket = op.flags; again
+ *
+ * An older ticket than possible costs a try in vain; a newer one than the try loses a wake-up.
+ * Drivers that ask the kernel anew each time leave `flags` alone. */
 #ifndef SINEW_IO_DRIVER_H
 #define SINEW_IO_DRIVER_H
 
@@ -53,7 +67,12 @@ struct sni_driver_ops {
 
     /* Not locked; its owner only. Sleep until something can be reaped, or somebody has called
      * `wake` since the last `wait` returned, or `until_ns` (of sni_plat_now_ns) has passed;
-     * sometimes earlier. Nothing is completed. Flushed before. */
+     * sometimes earlier. Nothing is completed. Flushed before.
+     *
+     * It may be a plain thread that waits here for an operation of its own, whose waiter is then
+     * claimed without anybody being unparked. So the completion of an operation with a thread for
+     * a waiter (waiter.fiber is NULL), by whomever, makes `wait` return, now or when next
+     * called. */
     void (*wait)(struct sni_driver *driver, int64_t until_ns);
 
     /* Not locked; any thread. Make `wait` return, now or when it is next called. */

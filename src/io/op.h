@@ -31,7 +31,8 @@ enum sni_op_kind {
     SNI_OP_KINDS,
 };
 
-/* Events of a POLL, in and out. A broken or closed other end makes both true. */
+/* Events of a POLL, in and out. A broken or closed other end makes both true. Whoever is told of
+ * one tries, and may find that it is not so any more, or never was. */
 enum {
     SNI_READABLE = 1,
     SNI_WRITABLE = 2,
@@ -55,7 +56,8 @@ struct sni_op {
                                   sni_driver_forget, so a registration may be kept             */
     uint8_t state;             /* the driver's, under its lock; 0 before submit               */
     uint8_t events;            /* POLL                                                        */
-    uint32_t flags;            /* of the system call                                          */
+    uint32_t flags;            /* of the system call; POLL of a kept descriptor: see "Tickets"
+                                  in driver.h                                                 */
     union {
         void *buf;
         struct msghdr *msg;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* slots.h - what an epoll driver knows of each descriptor: a table indexed by its number. */
+#ifndef SINEW_IO_EPOLL_SLOTS_H
+#define SINEW_IO_EPOLL_SLOTS_H
+
+#include "base/list.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a descriptor is registered with the kernel. */
+enum sni_slot_how {
+    SNI_SLOT_NONE,    /* not at all                                                             */
+    SNI_SLOT_ONESHOT, /* a stranger's: for one event at a time; perhaps closed behind our back   */
+    SNI_SLOT_KEPT,    /* a file's of ours: edge-triggered, until it is forgotten                 */
+};
+
+enum { SNI_SLOT_EVENTS = 3 }; /* SNI_READABLE, SNI_WRITABLE, SNI_PRIORITY */
+
+/* One descriptor. Under the driver's lock. */
+struct sni_slot {
+    struct sni_list waiters;        /* sni_op.link, in the order of submission                   */
+    uint32_t generation;            /* grows with each registration; in the kernel's events, so
+                                       that those of an older one are known                      */
+    uint32_t sequence;              /* KEPT: grows with each event; 0 if there was none          */
+    uint32_t seen[SNI_SLOT_EVENTS]; /* KEPT: the last event that told of it                      */
+    uint8_t how;                    /* sni_slot_how                                              */
+    uint8_t ready;                  /* KEPT: told of, and nobody has found it untrue since       */
+};
+
+enum { SNI_SLOTS_CHUNK = 256 };
+
+/* Slots never move: a chunk of them is made when the first of its numbers is used. Zeroed is
+ * empty. */
+struct sni_slots {
+    struct sni_slot **chunks;
+    size_t count; /* of chunks, made or not */
+};
+
+/* The slot of `fd`, or NULL if it was never asked for by sni_slots_make. */
+struct sni_slot *sni_slots_find(const struct sni_slots *slots, int fd);
+
+/* The same, made if needed. `fd` is not negative.
+ *
+ * Returns  0, -ENOMEM */
+int sni_slots_make(struct sni_slots *slots, int fd, struct sni_slot **slot);
+
+void sni_slots_finish(struct sni_slots *slots);
+
+#endif
