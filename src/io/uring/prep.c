@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* prep.c - what each kind of operation looks like to the kernel.
+ *
+ * Whatever flags an owner gives, three things are ours: a send raises no SIGPIPE; a descriptor
+ * that we make is close-on-exec and nonblocking; and MSG_DONTWAIT is taken out, since it makes the
+ * kernel complete with -EAGAIN what is meant to wait. */
+#include "io/uring/prep.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+enum {
+    BYTES_MAX =
+        0x7ffff000, /* what one system call moves at most (man 2 read); a length is 32 bits */
+};
+
+static size_t at_most(size_t bytes)
+{
+    return bytes < BYTES_MAX ? bytes : BYTES_MAX;
+}
+
+unsigned sni_uring_poll_mask(unsigned events)
+{
+    return ((events & SNI_READABLE) != 0 ? POLLIN | POLLRDHUP : 0u) |
+           ((events & SNI_WRITABLE) != 0 ? POLLOUT : 0u) |
+           ((events & SNI_PRIORITY) != 0 ? POLLPRI : 0u);
+}
+
+unsigned sni_uring_events(unsigned poll_mask)
+{
+    return ((poll_mask & POLLIN) != 0 ? SNI_READABLE : 0u) |
+           ((poll_mask & POLLOUT) != 0 ? SNI_WRITABLE : 0u) |
+           ((poll_mask & POLLPRI) != 0 ? SNI_PRIORITY : 0u) |
+           ((poll_mask & (POLLHUP | POLLERR | POLLRDHUP)) != 0 ? SNI_READABLE | SNI_WRITABLE : 0u);
+}
+
+void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient)
+{
+    const int quiet = MSG_NOSIGNAL;
+    const int flags = ((int)op->flags & ~MSG_DONTWAIT) | (patient ? 0 : MSG_DONTWAIT);
+    switch ((enum sni_op_kind)op->kind) {
+    case SNI_OP_ACCEPT:
+        io_uring_prep_accept(sqe, op->fd, op->addr, op->addr_bytes,
+                             (int)op->flags | SOCK_CLOEXEC | SOCK_NONBLOCK);
+        break;
+    case SNI_OP_CONNECT:
+        io_uring_prep_connect(sqe, op->fd, op->addr, *op->addr_bytes);
+        break;
+    case SNI_OP_RECV:
+        io_uring_prep_recv(sqe, op->fd, op->buf, at_most(op->bytes), flags);
+        break;
+    case SNI_OP_SEND:
+        io_uring_prep_send(sqe, op->fd, op->buf, at_most(op->bytes), flags | quiet);
+        break;
+    case SNI_OP_RECVMSG:
+        io_uring_prep_recvmsg(sqe, op->fd, op->msg, (unsigned)flags);
+        break;
+    case SNI_OP_SENDMSG:
+        io_uring_prep_sendmsg(sqe, op->fd, op->msg, (unsigned)(flags | quiet));
+        break;
+    case SNI_OP_POLL:
+    case SNI_OP_KINDS:
+        io_uring_prep_poll_add(sqe, op->fd, sni_uring_poll_mask(op->events));
+        break;
+    }
+}
+
+void sni_uring_prep_poll_for(struct io_uring_sqe *sqe, const struct sni_op *op)
+{
+    bool writes =
+        op->kind == SNI_OP_CONNECT || op->kind == SNI_OP_SEND || op->kind == SNI_OP_SENDMSG;
+    unsigned mask = writes ? POLLOUT : POLLIN;
+    if (op->kind == SNI_OP_RECV || op->kind == SNI_OP_RECVMSG) {
+        if ((op->flags & MSG_ERRQUEUE) != 0)
+            mask = 0; /* POLLERR, which need not be asked for, tells that something is there */
+        else if ((op->flags & MSG_OOB) != 0)
+            mask = POLLPRI;
+    }
+    io_uring_prep_poll_add(sqe, op->fd, mask);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/* uring.c - operations on a ring: submitted in batches, cancelled by name, reaped by anybody.
+ *
+ * An operation of ours is one request of the kernel, and the request's user data is the
+ * operation's address. When its completion is read, the kernel has neither the operation nor its
+ * buffer any more; nothing else says so, and so nothing else completes an operation that the
+ * kernel has seen. A cancellation is a second request that names the first. Its own completion
+ * tells nothing that we need (the first will come, now or soon) and may arrive when the operation
+ * is long gone: it carries no address and is skipped.
+ *
+ * Where an operation is (`state`, a set of bits):
+ *
+ *     WAITS      in `backlog`: there was no room in the ring, and the kernel took nothing.
+ *                Cancelling it just takes it out.
+ *     (none)     in the submission ring or in the kernel; the difference is the kernel's alone,
+ *                since it takes entries in their order, and so a cancellation put behind its
+ *                operation finds it.
+ *     POLLS      the request is a poll on behalf of the operation, see below
+ *     RESTS      the request is a pause on behalf of the operation, see below
+ *     BEGUN      a connect that the kernel has already been given once
+ *
+ * Cancellations for which there is no room stand in `cancels`, linked by their operations, so
+ * that one that completes meanwhile leaves the list. An address is not cancelled by mistake when
+ * it is used again: the cancellation's entry lies before the new operation's.
+ *
+ * Again. The owner never sees -EINTR or -EAGAIN, nor an -ECANCELED that nobody asked for:
+ * requests are the submitting thread's, and when that one ends, the kernel ends what it can of
+ * them in this way, at once or when their event comes. These are submitted again. Before a request
+ * that answered -EAGAIN is (kernels differ in when they do that to a descriptor that is O_NONBLOCK;
+ * 6.18 waits with every kind that we use), a poll for what it needs comes first (POLLS). To one
+ * answer there is no poll: a full Unix listener says -EAGAIN to connect and "writable" to poll.
+ * There a pause comes first (RESTS). A connect that is given to the kernel a second time may find
+ * itself in progress (-EALREADY: poll, then ask again) or done (-EISCONN: success, if BEGUN).
+ *
+ * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
+ * put, by wait (the same call that sleeps), and by submit when the ring is full. What the kernel
+ * does not take (-EAGAIN, -EBUSY, -ENOMEM) stays in the ring or the backlog until the next of
+ * these; wait then sleeps for a millisecond at most.
+ *
+ * Sleeping and waking. One word:
+ *
+ *     AWAKE    -> ASLEEP    the owner, before it sleeps
+ *     AWAKE    -> TOKEN     wake: no system call, the owner will see it
+ *     ASLEEP   -> CALLED    wake: and a completion without an operation is made, by a message to
+ *                           the ring or by an eventfd that the ring polls
+ *     any      -> AWAKE     the owner, after it has slept, or instead of sleeping
+ *
+ * So of many wakes one makes a system call. A foreign reaper may read the completion that was to
+ * end the sleep before its owner has fallen asleep: it looks at the word afterwards, and if that
+ * is still CALLED, calls again. Then either the owner sleeps and finds a completion, or it is
+ * awake and the word says so. The eventfd is cleared and its poll armed by the owner before it
+ * looks at the word for the last time, for the same reason; a reaper that consumes the poll while
+ * the owner is about to sleep arms it again. Orders: a wake releases what was written before it,
+ * and the owner's exchange acquires it.
+ *
+ * Multishot accept, later: a completion with IORING_CQE_F_MORE leaves the operation with the
+ * kernel. It fits as an operation of the listener's own (not of a frame), whose results are
+ * descriptors queued at the listener; an accept takes from that queue first and waits there
+ * otherwise. complete() is the place: with F_MORE it hands over a result and leaves the state; the
+ * last completion, without it, ends the operation as now. Closing cancels, drains and closes.
+ *
+ * Rejected: DEFER_TASKRUN (see ring.c); a ring for all workers (its lock would be everyone's);
+ * waking by an entry in the sleeper's ring (a wake happens under another driver's lock, so two
+ * could wait for each other); completing at the cancellation's own completion (the buffer is not
+ * ours yet); a table from small numbers to operations instead of addresses (one more thing to
+ * grow). */
+#include "io/uring/uring.h"
+
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "io/uring/prep.h"
+#include "io/uring/ring.h"
+#include "plat/clock.h"
+#include "plat/event.h"
+
+#include <sinew/errno.h>
+
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+
+/* What a completion is for: the low bits of its user data. */
+enum {
+    TAG_OP = 0,   /* an operation; the rest is its address */
+    TAG_WAKE = 1, /* somebody called                       */
+    TAG_NONE = 2, /* a cancellation                        */
+    TAG_MASK = 3,
+};
+static_assert(_Alignof(struct sni_op) > TAG_MASK, "an address has no room for the tag");
+
+/* Bits of an operation's state while we have it. */
+enum {
+    OURS = 4, /* always, so that no state is taken for one of op.h */
+    WAITS = 8,
+    POLLS = 16,
+    RESTS = 32,
+    BEGUN = 64,
+};
+static_assert((int)OURS > (int)SNI_OP_PENDING, "our states begin behind the common ones");
+
+/* The word of sleeping and waking; a wake sets the low bit. */
+enum {
+    AWAKE = 0,
+    TOKEN = 1,
+    ASLEEP = 2,
+    CALLED = ASLEEP | TOKEN,
+};
+
+enum {
+    REAP_MAX = 256,
+    PAUSE_NS = 1000000, /* RESTS, and the longest sleep while the kernel takes nothing */
+};
+
+struct uring {
+    struct sni_driver driver; /* first: what the house sees                                  */
+    struct sni_ring ring;
+    struct sni_list backlog;        /* under the lock, as all below                          */
+    struct sni_list cancels;        /* operations whose cancellation is not yet put          */
+    struct __kernel_timespec pause; /* immutable: PAUSE_NS                                   */
+    int event;                      /* immutable: the eventfd, or -1 if messages do it       */
+    bool armed;                     /* the eventfd is being polled                           */
+    bool called;                    /* this reap has read somebody's call                    */
+    SNI_ATOMIC(uint32_t) sleep;     /* any thread: AWAKE...                                  */
+};
+
+static struct uring *uring_of(struct sni_driver *driver)
+{
+    return (struct uring *)driver;
+}
+
+static struct sni_op *op_of(struct sni_list *link)
+{
+    return sni_container_of(link, struct sni_op, link);
+}
+
+/* ---- into the ring ---------------------------------------------------------------------- */
+
+/* Put the request that the state asks for. False: no room. */
+static bool put_op(struct uring *u, struct sni_op *op)
+{
+    struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
+    if (sqe == NULL)
+        return false;
+    if ((op->state & POLLS) != 0)
+        sni_uring_prep_poll_for(sqe, op);
+    else if ((op->state & RESTS) != 0)
+        io_uring_prep_timeout(sqe, &u->pause, 0, 0);
+    else
+        sni_uring_prep(sqe, op, (u->ring.features & SNI_URING_PATIENCE) != 0);
+    io_uring_sqe_set_data64(sqe, (uint64_t)(uintptr_t)op | TAG_OP);
+    return true;
+}
+
+static bool put_cancel(struct uring *u, const struct sni_op *op)
+{
+    struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
+    if (sqe == NULL)
+        return false;
+    io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)op | TAG_OP, 0);
+    io_uring_sqe_set_data64(sqe, TAG_NONE);
+    if ((u->ring.features & SNI_URING_CQE_SKIP) != 0)
+        sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    return true;
+}
+
+static bool all_put(const struct uring *u)
+{
+    return sni_list_empty(&u->cancels) && sni_list_empty(&u->backlog);
+}
+
+/* Put what could not be put before, as far as there is room; cancellations first, because their
+ * operations are in the ring. */
+static void put_delayed(struct uring *u)
+{
+    while (!sni_list_empty(&u->cancels)) {
+        if (!put_cancel(u, op_of(u->cancels.next)))
+            return;
+        sni_list_remove(u->cancels.next);
+    }
+    while (!sni_list_empty(&u->backlog)) {
+        struct sni_op *op = op_of(u->backlog.next);
+        if (!put_op(u, op))
+            return;
+        sni_list_remove(&op->link);
+        op->state &= (uint8_t)~WAITS;
+    }
+}
+
+/* Give the kernel everything, as far as it takes it. */
+static void push_all(struct uring *u, bool events)
+{
+    do {
+        put_delayed(u);
+        if (sni_ring_push(&u->ring, events) <= 0)
+            return;
+        events = false;
+    } while (!all_put(u) || sni_ring_publish(&u->ring) != 0);
+}
+
+/* Give `op` to the kernel, now or later. */
+static void go(struct uring *u, struct sni_op *op)
+{
+    if (all_put(u) && put_op(u, op))
+        return;
+    op->state |= WAITS;
+    sni_list_push_back(&u->backlog, &op->link);
+}
+
+static void uring_submit(struct sni_driver *driver, struct sni_op *op)
+{
+    struct uring *u = uring_of(driver);
+    op->state = OURS;
+    go(u, op);
+    if (sni_unlikely((op->state & WAITS) != 0))
+        push_all(u, false);
+}
+
+static void uring_flush(struct sni_driver *driver)
+{
+    push_all(uring_of(driver), false);
+}
+
+static void uring_cancel(struct sni_driver *driver, struct sni_op *op)
+{
+    struct uring *u = uring_of(driver);
+    if ((op->state & WAITS) != 0) {
+        sni_list_remove(&op->link);
+        sni_op_complete(op, -ECANCELED);
+    } else if (!sni_list_empty(&u->cancels) || !put_cancel(u, op)) {
+        sni_list_push_back(&u->cancels, &op->link);
+        push_all(u, false);
+    }
+}
+
+/* ---- out of the ring -------------------------------------------------------------------- */
+
+static bool is_connect_under_way(const struct sni_op *op, int res)
+{
+    return op->kind == SNI_OP_CONNECT && (res == -EALREADY || res == -EINPROGRESS);
+}
+
+/* What is to be done next for `op`, whose request ended with `res`: bits of the state, or -1 if
+ * this was its end. */
+static int next_request(const struct sni_op *op, int res)
+{
+    int begun = op->kind == SNI_OP_CONNECT ? BEGUN : 0;
+    if ((op->state & (POLLS | RESTS)) != 0)
+        return res >= 0 || res == -ETIME || res == -EINTR || res == -ECANCELED ? begun : -1;
+    if (res == -EINTR || res == -ECANCELED || (op->kind == SNI_OP_POLL && res == 0))
+        return begun;
+    if (is_connect_under_way(op, res))
+        return begun | POLLS;
+    if (res == -EAGAIN)
+        return op->kind == SNI_OP_CONNECT ? begun | RESTS : POLLS;
+    return -1;
+}
+
+/* The result for the owner of what has ended with `res`. */
+static int result_of(const struct sni_op *op, int res)
+{
+    if (op->kind == SNI_OP_POLL) {
+        if (res >= 0)
+            return (int)sni_uring_events((unsigned)res);
+        if (res == -EPERM || res == -EOPNOTSUPP)
+            return op->events; /* what cannot be polled is always ready */
+    }
+    if (op->kind == SNI_OP_CONNECT && res == -EISCONN && (op->state & BEGUN) != 0)
+        return 0;
+    return res;
+}
+
+/* A request of `op` has ended. Returns whether the operation has. */
+static bool ended(struct uring *u, struct sni_op *op, int res)
+{
+    sni_list_remove(&op->link); /* out of `cancels` */
+    int next = next_request(op, res);
+    if (next >= 0 && op->why == 0) {
+        op->state = (uint8_t)(OURS | next);
+        go(u, op);
+        return false;
+    }
+    sni_op_complete(op, next >= 0 ? -ECANCELED : result_of(op, res));
+    return true;
+}
+
+/* Read at most `most` completions. Returns how many operations ended; *read is how many
+ * completions there were. */
+static unsigned drain(struct uring *u, unsigned most, unsigned *read)
+{
+    unsigned completed = 0;
+    unsigned head = sni_ring_head(&u->ring);
+    unsigned ready = sni_ring_ready(&u->ring, head);
+    *read = ready < most ? ready : most;
+    for (unsigned i = 0; i < *read; i++) {
+        const struct io_uring_cqe *cqe = sni_ring_at(&u->ring, head + i);
+        uint64_t data = cqe->user_data;
+        if ((data & TAG_MASK) == TAG_OP)
+            completed += ended(u, (struct sni_op *)(uintptr_t)data, cqe->res);
+        else if ((data & TAG_MASK) == TAG_WAKE)
+            u->called = true;
+    }
+    sni_ring_seen(&u->ring, head + *read);
+    return completed;
+}
+
+static bool arm(struct uring *u)
+{
+    struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
+    if (sqe == NULL)
+        return false;
+    io_uring_prep_poll_add(sqe, u->event, POLLIN);
+    io_uring_sqe_set_data64(sqe, TAG_WAKE);
+    u->armed = true;
+    return true;
+}
+
+/* A call was read, perhaps not by whom it was meant for: if the owner may still be about to fall
+ * asleep, call again. */
+static void pass_on_call(struct uring *u)
+{
+    u->called = false;
+    u->armed = false;
+    /* acquire: pairs with the owner's exchange; what we see as slept through is over */
+    uint32_t sleep = sni_atomic_load(&u->sleep, acquire);
+    if (u->event < 0) {
+        if (sleep == CALLED && sni_ring_message(&u->ring, TAG_WAKE) < 0)
+            u->called = true; /* not now: the next reap tries again */
+    } else if (sleep == ASLEEP || sleep == CALLED) {
+        u->called = !arm(u);
+    }
+}
+
+static unsigned uring_reap(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    unsigned completed = 0;
+    unsigned left = REAP_MAX;
+    do {
+        unsigned flags = sni_ring_flags(&u->ring);
+        bool events = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+        push_all(u, events);
+        if (events && (sni_ring_flags(&u->ring) & IORING_SQ_TASKRUN) != 0)
+            sni_ring_nudge();
+        unsigned read;
+        completed += drain(u, left, &read);
+        left -= read;
+    } while (left > 0 && (sni_ring_flags(&u->ring) & IORING_SQ_CQ_OVERFLOW) != 0);
+    if (u->called)
+        pass_on_call(u);
+    push_all(u, false); /* what goes on does not wait for the owner */
+    return completed;
+}
+
+/* ---- sleep ------------------------------------------------------------------------------ */
+
+/* Everything that must be done under the lock before the owner sleeps. Returns for how long it
+ * may, 0 if not at all; *publ is how many entries the kernel must take before. */
+static int64_t prepare_sleep(struct uring *u, int64_t until_ns, unsigned *publ)
+{
+    sni_mutex_lock(&u->driver.lock);
+    if (u->event >= 0 && !u->armed) {
+        sni_plat_event_clear(u->event);
+        (void)arm(u);
+    }
+    put_delayed(u);
+    if (!all_put(u))
+        push_all(u, false);
+    bool all = all_put(u) && (u->event < 0 || u->armed);
+    *publ = sni_ring_publish(&u->ring);
+    bool ready = sni_ring_ready(&u->ring, sni_ring_head(&u->ring)) != 0;
+    sni_mutex_unlock(&u->driver.lock);
+    /* acquire: pairs with wake; whoever has called by now need not be waited for */
+    if (ready || sni_atomic_load(&u->sleep, acquire) != ASLEEP)
+        return 0;
+    int64_t most = all ? INT64_MAX : PAUSE_NS;
+    if (until_ns == INT64_MAX)
+        return most;
+    int64_t now = sni_plat_now_ns();
+    int64_t ns = until_ns > now ? until_ns - now : 0;
+    return ns < most ? ns : most;
+}
+
+static void uring_wait(struct sni_driver *driver, int64_t until_ns)
+{
+    struct uring *u = uring_of(driver);
+    uint32_t found = AWAKE;
+    unsigned publ;
+    /* relaxed, both: the exchange below acquires what a token stands for */
+    (void)sni_atomic_cas(&u->sleep, &found, ASLEEP, relaxed, relaxed);
+    int64_t ns = prepare_sleep(u, until_ns, &publ);
+    if (ns > 0)
+        sni_ring_sleep(&u->ring, publ, ns);
+    else if (publ > 0)
+        sni_driver_flush(driver);
+    /* acquire: pairs with the release in wake */
+    (void)sni_atomic_exchange(&u->sleep, AWAKE, acquire);
+}
+
+static void uring_wake(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    /* release: pairs with the acquire in wait. An RMW even if there is a token already, so that
+     * what this caller wrote is seen too */
+    if (sni_atomic_fetch_or(&u->sleep, TOKEN, release) != ASLEEP)
+        return;
+    if (u->event >= 0) {
+        sni_plat_event_set(u->event);
+        return;
+    }
+    /* The kernel may be short of memory for a moment. relaxed: only whether to go on trying */
+    while (sni_ring_message(&u->ring, TAG_WAKE) < 0 &&
+           sni_atomic_load(&u->sleep, relaxed) == CALLED)
+        sni_plat_thread_yield();
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void uring_finish(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    sni_ring_finish(&u->ring);
+    if (u->event >= 0)
+        sni_plat_event_close(u->event);
+    free(u);
+}
+
+static const struct sni_driver_ops uring_ops = {
+    .name = "io_uring",
+    .native = (1u << SNI_OP_KINDS) - 1,
+    .submit = uring_submit,
+    .cancel = uring_cancel,
+    .flush = uring_flush,
+    .reap = uring_reap,
+    .wait = uring_wait,
+    .wake = uring_wake,
+    .finish = uring_finish,
+};
+
+int sni_uring_probe(struct sni_uring_features *out)
+{
+    struct sni_ring ring;
+    const struct sni_uring_config small = {.entries = 2};
+    int rc = sni_ring_init(&ring, &small, out);
+    if (rc == 0)
+        sni_ring_finish(&ring);
+    return rc;
+}
+
+int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **out)
+{
+    static const struct sni_uring_config usual = {0};
+    struct sni_uring_features features;
+    struct uring *u = malloc(sizeof(*u));
+    if (u == NULL)
+        return -ENOMEM;
+    *u = (struct uring){.pause = {.tv_nsec = PAUSE_NS}, .event = -1};
+    sni_driver_init(&u->driver, &uring_ops);
+    sni_list_init(&u->backlog);
+    sni_list_init(&u->cancels);
+    int rc = sni_ring_init(&u->ring, config != NULL ? config : &usual, &features);
+    if (rc < 0)
+        goto free_uring;
+    if ((features.bits & SNI_URING_SEND_MSG) == 0) {
+        rc = sni_plat_event_open();
+        if (rc < 0)
+            goto finish_ring;
+        u->event = rc;
+    }
+    *out = &u->driver;
+    return 0;
+
+finish_ring:
+    sni_ring_finish(&u->ring);
+free_uring:
+    free(u);
+    return rc;
+}
