@@ -5,7 +5,7 @@
  *
  * sn_run is enough for most programs. The rest is for those that embed Sinew, want several
  * runtimes, or choose sizes. Options that are 0 or NULL take their default; the environment
- * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED) overrides the default, never what a program
+ * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED, SINEW_IO) overrides the default, never what a program
  * set. */
 #ifndef SINEW_RUNTIME_H
 #define SINEW_RUNTIME_H
@@ -22,6 +22,14 @@ SN_BEGIN_DECLS
 
 /* Workers, and what they share. */
 typedef struct sn_runtime sn_runtime;
+
+/* How workers wait for descriptors (R80). */
+typedef enum sn_io_driver {
+    SN_IO_AUTO,  /* the best there is */
+    SN_IO_URING, /* Linux's io_uring  */
+    SN_IO_EPOLL,
+    SN_IO_POLL,
+} sn_io_driver;
 
 /* What a runtime may be told when it is made. */
 typedef struct sn_runtime_options {
@@ -40,6 +48,7 @@ typedef struct sn_runtime_options {
     int64_t timer_tick_ns; /* how exact deadlines are, at most SN_S(1); default 65536 ns. Rounded
                               up to a power of two                                            */
     size_t stack_bytes;    /* of a fiber that asks for nothing; default 64 KiB                */
+    sn_io_driver io;       /* default: SINEW_IO, else SN_IO_AUTO                             */
     const char *name;      /* of its threads; default "sinew"                                 */
 } sn_runtime_options;
 
@@ -50,6 +59,7 @@ typedef struct sn_runtime_options {
  *          -EINVAL  an option or an environment variable is out of range; a sentence that
  *                   names it goes to standard error
  *          -ENOMEM  no memory or address space
+ *          -ENOSYS, -EPERM, ...  the option io, or SINEW_IO, asks for what this system refuses
  *          -EAGAIN  a thread was refused
  * Owns: the caller destroys what it gets. */
 SN_API SN_MUST_USE int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts);

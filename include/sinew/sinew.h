@@ -4,8 +4,10 @@
 #define SINEW_SINEW_H
 
 #include <sinew/addr.h>
+#include <sinew/io.h>
 #include <sinew/level0.h>
 #include <sinew/local.h>
+#include <sinew/net.h>
 #include <sinew/runtime.h>
 #include <sinew/task.h>
 #include <sinew/time.h>

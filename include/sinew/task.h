@@ -85,6 +85,13 @@ typedef struct sn_exit {
  * Owns: `arg` stays the caller's and must live as long as the task uses it (`copy_bytes`). */
 #define sn_spawn(...) SN_SPAWN_(__VA_ARGS__, )
 
+/* Run `fn(arg)` as a fiber that nobody will join: sn_spawn_detached(fn, arg, .name = "x", ...).
+ *
+ * Suspends: no.   Threads: only inside a runtime.
+ * Returns  0, or why not, as sn_spawn's `.error`
+ * Owns: as sn_spawn. */
+#define sn_spawn_detached(...) SN_SPAWN_DETACHED_(__VA_ARGS__, )
+
 /* Run a coroutine as a task of its own: sn_spawn_coro(type, &frame, .name = "x", ...). The
  * frame, filled in but not started, of at most SN_FRAME_BYTES_MAX, is copied into the task.
  *
@@ -183,6 +190,8 @@ SN_API const char *sn_task_spawned_at(void);
 
 #define SN_SPAWN_(fn, arg, ...) \
     (sn_spawn_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+#define SN_SPAWN_DETACHED_(fn, arg, ...) \
+    (sn_spawn_detached_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 #define SN_SPAWN_CORO_(type, frame, ...)                              \
     (sn_spawn_coro_(SN_START(type, frame), (frame), sizeof(*(frame)), \
                     &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
@@ -192,6 +201,7 @@ SN_API const char *sn_task_spawned_at(void);
                     &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 
 SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
+SN_API int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
 SN_API SN_MUST_USE sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
                                            const sn_spawn_options *opts);
 

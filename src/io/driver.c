@@ -25,7 +25,7 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops)
 {
-    *driver = (struct sni_driver){.ops = ops};
+    *driver = (struct sni_driver){.ops = ops, .holders = {1}};
     sni_list_init(&driver->all);
 }
 
@@ -140,7 +140,30 @@ void sni_driver_finish(struct sni_driver *driver)
     if (driver == NULL)
         return;
     sni_assert_debug(sni_driver_pending(driver) == 0, "a driver ends while operations wait in it");
-    driver->ops->finish(driver);
+    sni_mutex_lock(&driver->lock);
+    driver->retired = true;
+    sni_mutex_unlock(&driver->lock);
+    sni_driver_release(driver);
+}
+
+void sni_driver_hold(struct sni_driver *driver)
+{
+    sni_atomic_fetch_add(&driver->holders, 1, relaxed); /* relaxed: the caller has it anyway */
+}
+
+void sni_driver_release(struct sni_driver *driver)
+{
+    /* acq_rel: all use of the driver happens before its end */
+    if (sni_atomic_fetch_sub(&driver->holders, 1, acq_rel) == 1)
+        driver->ops->finish(driver);
+}
+
+bool sni_driver_is_retired(struct sni_driver *driver)
+{
+    sni_mutex_lock(&driver->lock);
+    bool retired = driver->retired;
+    sni_mutex_unlock(&driver->lock);
+    return retired;
 }
 
 uint32_t sni_driver_pending(const struct sni_driver *driver)

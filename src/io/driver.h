@@ -78,7 +78,7 @@ struct sni_driver_ops {
     /* Not locked; any thread. Make `wait` return, now or when it is next called. */
     void (*wake)(struct sni_driver *driver);
 
-    /* Not locked. No operation is pending. Free everything. */
+    /* Not locked, nobody else knows it any more. No operation is pending. Free everything. */
     void (*finish)(struct sni_driver *driver);
 };
 
@@ -86,6 +86,8 @@ struct sni_driver_ops {
 struct sni_driver {
     const struct sni_driver_ops *ops; /* immutable                                          */
     struct sni_mutex lock;
+    SNI_ATOMIC(uint32_t) holders; /* its owner, and the files that are registered with it       */
+    bool retired;                 /* under the lock: its owner has gone, nobody turns it        */
     struct sni_list all;          /* operations it has, in the order of their submission       */
     SNI_ATOMIC(uint32_t) pending; /* their number; changed under the lock, read by anybody     */
 };
@@ -125,8 +127,16 @@ unsigned sni_driver_reap_patiently(struct sni_driver *driver);
 void sni_driver_wait(struct sni_driver *driver, int64_t until_ns);
 void sni_driver_wake(struct sni_driver *driver);
 
-/* Finish it; NULL is fine. */
+/* Its owner goes; NULL is fine. No operation is pending. It is freed when no file is registered
+ * with it any more. */
 void sni_driver_finish(struct sni_driver *driver);
+
+/* A file is registered with it, or no more. */
+void sni_driver_hold(struct sni_driver *driver);
+void sni_driver_release(struct sni_driver *driver);
+
+/* Whether its owner has gone. */
+bool sni_driver_is_retired(struct sni_driver *driver);
 
 /* How many operations it has now. */
 uint32_t sni_driver_pending(const struct sni_driver *driver);

@@ -140,6 +140,37 @@ void sni_record_cache_finish(struct sni_record_cache *cache)
             drain(cache, class, 0);
 }
 
+int sni_record_take(size_t bytes, struct sni_record **out)
+{
+    struct sni_arena *arena;
+    int rc = sni_arena_get(&arena);
+    if (rc < 0)
+        return rc;
+    uint32_t class = (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
+    sni_mutex_lock(&arena->lock);
+    if (arena->free[class] == NULL)
+        rc = grow(arena, class);
+    struct sni_record *record = arena->free[class];
+    if (record != NULL)
+        arena->free[class] = record->next;
+    sni_mutex_unlock(&arena->lock);
+    if (record == NULL)
+        return rc;
+    sni_record_live_on_(record);
+    *out = record;
+    return 0;
+}
+
+void sni_record_give(struct sni_record *record)
+{
+    struct sni_arena *arena = sni_plat_region_base();
+    sni_record_live_on_(record);
+    sni_mutex_lock(&arena->lock);
+    record->next = arena->free[record->class];
+    arena->free[record->class] = record;
+    sni_mutex_unlock(&arena->lock);
+}
+
 /* Does a record of `class` begin `within` bytes after the start of a chunk? Called for every use
  * of a handle, hence without a division: in steps, `within` is below 2^10 and `factor` rounds
  * 2^16 / steps up, for which the quotient is exact. */

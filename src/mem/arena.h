@@ -104,6 +104,12 @@ static inline void sni_record_put(struct sni_record_cache *cache, struct sni_rec
         sni_record_cache_drain(cache, class);
 }
 
+/* The same two for whoever has no cache, from and to the process's arena; they take its lock.
+ *
+ * Returns  0, -ENOMEM */
+int sni_record_take(size_t bytes, struct sni_record **out);
+void sni_record_give(struct sni_record *record);
+
 /* The handle of a living record, as a number. */
 static inline uint64_t sni_record_handle(const struct sni_record *record)
 {

@@ -3,6 +3,7 @@
  *
  * Nothing else reads the environment or decides which parts make up a runtime. The life of a
  * runtime is create, any number of block_on, shutdown, destroy; sn_run is all of them. */
+#include "runtime/drivers.h"
 #include "runtime/report.h"
 
 #include "base/assert.h"
@@ -121,7 +122,10 @@ int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
 {
     static const sn_runtime_options defaults = {.workers = 0};
     struct sni_sched_config config;
-    int rc = configure(opts != NULL ? opts : &defaults, &config);
+    opts = opts != NULL ? opts : &defaults;
+    int rc = configure(opts, &config);
+    if (rc == 0)
+        rc = sni_choose_driver(opts->io, &config.make_driver);
     if (rc < 0)
         return rc;
     sn_runtime *rt = aligned_alloc(SNI_SCHED_LINE_BYTES, sizeof(*rt));

@@ -38,6 +38,19 @@ sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
     return spawn(&(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
 }
 
+int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
+{
+    int rc;
+    sn_spawn_options detached = *opts;
+    detached.detached = true;
+    detached.error = &rc;
+    (void)spawn(
+        &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &detached});
+    if (opts->error != NULL)
+        *opts->error = rc;
+    return rc;
+}
+
 sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
                         const sn_spawn_options *opts)
 {

@@ -3,15 +3,12 @@
  *
  * To sleep is to wait for a claim that only the deadline makes.
  *
- * The future's alarm rings under the lock of its clockwork. The ring sets `rung` and then takes
- * the waker out of the cell; a poll arms the cell and then looks at `rung`: whoever comes second
- * sees the first. Its end clears the alarm, which waits for a ring that is under way; so the ring
- * never touches an operation that is gone. */
+ * The future's alarm claims its waiter, under the lock of its clockwork. The end clears the alarm,
+ * which waits for a ring that is under way; so the ring never touches an operation that is gone. */
 #include "timer/alarm.h"
-#include "wait/wait.h"
+#include "wait/await.h"
 
 #include "base/assert.h"
-#include "future/waker_cell.h"
 
 #include <sinew/errno.h>
 #include <sinew/time.h>
@@ -65,9 +62,9 @@ int sn_sleep(int64_t ns)
 struct sleep_op {
     sn_future future;
     struct sni_alarm alarm;
-    sn_waker_cell cell;
+    struct sni_waiter waiter;
+    struct sni_await await;
     int64_t at_ns;
-    SNI_ATOMIC(bool) rung;
 };
 
 static_assert(sizeof(struct sleep_op) <= sizeof(sn_sleep_state), "sn_sleep_state is too small");
@@ -75,35 +72,32 @@ static_assert(sizeof(struct sleep_op) <= sizeof(sn_sleep_state), "sn_sleep_state
 static void ring(struct sni_alarm *alarm)
 {
     struct sleep_op *op = sni_container_of(alarm, struct sleep_op, alarm);
-    (void)sni_atomic_exchange(&op->rung, true, seq_cst);
-    bool busy; /* an arm under way: that poll finds `rung` */
-    sn_waker waker = sni_waker_cell_take(&op->cell, &busy);
-    if (waker.vt != NULL)
-        (void)sn_waker_wake(&waker);
+    (void)sni_wait_claim(&op->waiter, 0);
 }
 
 static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    const struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL || exec->clockwork == NULL)
-        return SN_READY(-EPERM);
-    (void)sn_waker_cell_arm(&op->cell, cx->waker);
-    if (op->alarm.in == NULL)
+    if (op->alarm.in == NULL) {
+        const struct sni_exec *exec = sni_exec_current();
+        if (exec == NULL || exec->clockwork == NULL)
+            return SN_READY(-EPERM);
+        sni_await_begin(&op->await, &op->waiter);
         sni_alarm_set(&op->alarm, exec->clockwork, op->at_ns);
-    sni_atomic_fence(seq_cst);                /* see the top */
-    if (!sni_atomic_load(&op->rung, relaxed)) /* relaxed: ordered by the fence */
+        sni_await_published(&op->await, &op->waiter);
+    }
+    if (!sni_await_poll(&op->await, cx))
         return SN_PENDING;
     (void)sni_alarm_clear(&op->alarm);
-    sn_waker_cell_disarm(&op->cell);
+    sni_await_finish(&op->await);
     return SN_READY(0);
 }
 
 static void drop_sleep(sn_future *fut)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    (void)sni_alarm_clear(&op->alarm);
-    sn_waker_cell_disarm(&op->cell);
+    (void)sni_alarm_clear(&op->alarm); /* a ring, with its claim, is over now */
+    sni_await_finish(&op->await);
 }
 
 static const sn_future_vtable sleep_vtable = {

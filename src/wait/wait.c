@@ -74,6 +74,12 @@ static bool is_claimed(uint32_t state)
     return (state & STATE_MASK) == CLAIMED;
 }
 
+bool sni_wait_is_over(const struct sni_waiter *w)
+{
+    /* acquire: pairs with the release in sni_wait_claim */
+    return is_claimed(sni_atomic_load(&w->state, acquire));
+}
+
 bool sni_wait_published(struct sni_waiter *w)
 {
     uint32_t found = OPEN;

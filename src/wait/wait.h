@@ -61,6 +61,9 @@ bool sni_wait_claim(struct sni_waiter *w, int result);
  * end of a task, say: whoever joins many finds more of them ended. */
 bool sni_wait_claim_last(struct sni_waiter *w, int result);
 
+/* Whether `w` has been claimed. What the claimer wrote before is visible then. */
+bool sni_wait_is_over(const struct sni_waiter *w);
+
 /* Give other threads a turn. */
 void sni_wait_yield_thread(void);
 

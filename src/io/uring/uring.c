@@ -425,7 +425,7 @@ static void uring_finish(struct sni_driver *driver)
 }
 
 static const struct sni_driver_ops uring_ops = {
-    .name = "io_uring",
+    .name = "uring",
     .native = (1u << SNI_OP_KINDS) - 1,
     .submit = uring_submit,
     .cancel = uring_cancel,

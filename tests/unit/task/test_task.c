@@ -72,6 +72,29 @@ TASK_TEST(detached_tasks_run_to_their_end_although_nobody_joins_them)
     return 0;
 }
 
+static atomic_int detached_ran;
+
+static int count_detached(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&detached_ran, 1);
+    return 0;
+}
+
+TASK_TEST(a_task_can_be_spawned_that_nobody_will_join)
+{
+    (void)arg;
+    int before = atomic_load(&detached_ran), rc = -1;
+    CHECK_EQ(sn_spawn_detached(count_detached, NULL), 0);
+    CHECK_EQ(sn_spawn_detached(count_detached, NULL, .name = "x", .error = &rc), 0);
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(sn_spawn_detached(NULL, NULL), -EINVAL);
+    for (int i = 0; i < 1000000 && atomic_load(&detached_ran) < before + 2; i++)
+        sn_yield();
+    CHECK_EQ(atomic_load(&detached_ran), before + 2);
+    return 0;
+}
+
 TEST(the_runtime_waits_for_detached_tasks_at_shutdown)
 {
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 4},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sleeping, intervals, time-outs, and virtual time (R71, R85). */
-#include "../task/with_runtime.h"
+#include "unit/task/with_runtime.h"
 
 #include "base/atomic.h"
 #include "plat/clock.h"

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* file.c - using, waiting for, and closing a descriptor of ours.
+ *
+ * State word
+ *
+ *     bits 63..32  the record's generation: a compare and swap with a stale handle fails
+ *     CLOSED       no more users come; set once, by whoever closes
+ *     the rest     users, times USER: one for being open, one for each call under way. The last
+ *                  one to leave closes the descriptor and frees the record
+ *
+ * Waiting. An operation is in `ops` while a driver has it; it is submitted under the file's lock.
+ * So a close, which sets CLOSED and then takes the lock, finds each operation that was submitted
+ * before, and one that comes later finds CLOSED. An owner takes the lock once more to unlink its
+ * operation before its frame goes away; that also waits for a close that is just at it.
+ *
+ * Dry. Who reads a stream and gets less than asked knows that there is no more now, and that the
+ * next read would be in vain: `dry` remembers it, together with the ticket (driver.h) that the
+ * file had before that read. A wait that came to its end makes it doubtful again. The ticket that
+ * goes with a wait is always the one that was there before the try which it is the proof of; never
+ * a newer one.
+ *
+ * Plain threads wait in a driver of their own, on their stack, which asks the kernel anew each
+ * time. Whoever closes the file cancels the operation there, which wakes the thread. */
+#include "io/file.h"
+
+#include "base/assert.h"
+#include "io/file_priv.h"
+#include "io/poll/poll.h"
+#include "plat/socket.h"
+
+#include <sinew/errno.h>
+
+#include <assert.h>
+
+#define CLOSED UINT64_C(1)
+#define USER   UINT64_C(2)
+#define USERS  UINT64_C(0xFFFFFFFE)
+#define DRY    (UINT64_C(1) << 32) /* of `dry`; below it: the ticket */
+
+static_assert(sizeof(struct sni_file) <= 128, "a file is small");
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
+{
+    struct sni_record *record;
+    int rc = sni_record_take(sizeof(struct sni_file), &record);
+    if (rc < 0)
+        return rc;
+    struct sni_file *file = (struct sni_file *)(void *)record;
+    file->fd = fd;
+    file->is_stream = is_stream;
+    file->kind = kind;
+    file->lock = (struct sni_mutex)SNI_MUTEX_INIT;
+    sni_list_init(&file->ops);
+    file->home = NULL;
+    for (int i = 0; i < SNI_DIRECTIONS; i++) {
+        /* relaxed, both: whoever gets the handle gets them with it */
+        sni_atomic_store(&file->ticket[i], 0, relaxed);
+        sni_atomic_store(&file->dry[i], 0, relaxed);
+    }
+    uint64_t generation = sni_atomic_load(&record->generation, relaxed); /* relaxed: ours */
+    /* release: pairs with the acquire in sni_file_use, for a handle that travels by itself */
+    sni_atomic_store(&file->state, generation << 32 | USER, release);
+    *handle = sni_record_handle(record);
+    return 0;
+}
+
+int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
+{
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find(handle);
+    if (file == NULL)
+        return -EBADF;
+    /* relaxed: the compare and swap decides */
+    uint64_t state = sni_atomic_load(&file->state, relaxed);
+    do {
+        if ((state >> 32 & 0xFFFF) != handle >> 48 || (state & CLOSED) != 0)
+            return -EBADF;
+        /* acquire: pairs with the release in sni_file_create */
+    } while (!sni_atomic_cas(&file->state, &state, state + USER, acquire, relaxed));
+    *out = file;
+    if (sni_likely((kinds >> file->kind & 1u) != 0))
+        return 0;
+    sni_file_unuse(file);
+    return -ENOTSOCK;
+}
+
+static void leave_home(struct sni_file *file)
+{
+    if (file->home == NULL)
+        return;
+    sni_driver_forget(file->home, file->fd);
+    sni_driver_release(file->home);
+    file->home = NULL;
+}
+
+void sni_file_unuse(struct sni_file *file)
+{
+    /* acq_rel: all use of the file happens before its end */
+    uint64_t before = sni_atomic_fetch_sub(&file->state, USER, acq_rel);
+    if ((before & USERS) != USER)
+        return;
+    sni_assert_debug((before & CLOSED) != 0, "the last user of an open file has left");
+    leave_home(file);
+    sni_plat_close(file->fd);
+    sni_record_give(&file->record);
+}
+
+int sni_file_close(uint64_t handle)
+{
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find(handle);
+    if (file == NULL)
+        return -EBADF;
+    /* relaxed: the compare and swap decides */
+    uint64_t state = sni_atomic_load(&file->state, relaxed);
+    do {
+        if ((state >> 32 & 0xFFFF) != handle >> 48 || (state & CLOSED) != 0)
+            return -EBADF;
+        /* acq_rel: as in sni_file_use; and whoever finds CLOSED finds all we did before */
+    } while (!sni_atomic_cas(&file->state, &state, state | CLOSED, acq_rel, relaxed));
+    sni_mutex_lock(&file->lock);
+    sni_list_each(link, &file->ops)
+        sni_driver_cancel(sni_container_of(link, struct sni_op, on_file), -EBADF);
+    sni_mutex_unlock(&file->lock);
+    sni_file_unuse(file); /* the one for being open */
+    return 0;
+}
+
+/* ---- trying ----------------------------------------------------------------------------- */
+
+static const uint8_t direction_of[SNI_OP_KINDS] = {
+    [SNI_OP_ACCEPT] = SNI_IN,   [SNI_OP_RECV] = SNI_IN,  [SNI_OP_RECVMSG] = SNI_IN,
+    [SNI_OP_CONNECT] = SNI_OUT, [SNI_OP_SEND] = SNI_OUT, [SNI_OP_SENDMSG] = SNI_OUT,
+};
+
+ptrdiff_t sni_op_try(struct sni_op *op, int fd)
+{
+    switch (op->kind) {
+    case SNI_OP_ACCEPT:
+        return sni_plat_accept(fd, op->addr, op->addr_bytes);
+    case SNI_OP_RECV:
+        return sni_plat_recv(fd, op->buf, op->bytes, (int)op->flags);
+    case SNI_OP_SEND:
+        return sni_plat_send(fd, op->buf, op->bytes, (int)op->flags);
+    case SNI_OP_RECVMSG:
+        return sni_plat_recvmsg(fd, op->msg, (int)op->flags);
+    case SNI_OP_SENDMSG:
+        return sni_plat_sendmsg(fd, op->msg, (int)op->flags);
+    default:
+        return -EINVAL;
+    }
+}
+
+uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dry)
+{
+    /* relaxed, both: see the top */
+    uint64_t known = sni_atomic_load(&file->dry[way], relaxed);
+    *dry = (known & DRY) != 0;
+    return *dry ? (uint32_t)known : sni_atomic_load(&file->ticket[way], relaxed);
+}
+
+void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
+                    uint32_t ticket)
+{
+    bool is_dry = way == SNI_IN && file->is_stream && result > 0 && (size_t)result < bytes;
+    if (is_dry)
+        sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
+}
+
+void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket)
+{
+    /* relaxed, both: see the top */
+    sni_atomic_store(&file->ticket[way], ticket, relaxed);
+    sni_atomic_store(&file->dry[way], 0, relaxed);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------- */
+
+static void interrupt(struct sni_waiter *w, int why)
+{
+    sni_driver_cancel(sni_container_of(w, struct sni_op, waiter), why);
+}
+
+/* Where the file is registered, or will be: with `driver`. One whose owner has gone is no home.
+ * Under the file's lock. */
+static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driver,
+                                  struct sni_op *op)
+{
+    if (file->home != NULL && file->home != driver && sni_driver_is_retired(file->home))
+        leave_home(file);
+    if (file->home == NULL) {
+        file->home = driver;
+        sni_driver_hold(driver);
+        op->flags = 0; /* a ticket of another driver, or none: it is no proof here */
+    }
+    return file->home;
+}
+
+int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op)
+{
+    sni_list_init(&op->on_file);
+    op->waiter.interrupt = interrupt;
+    sni_mutex_lock(&file->lock);
+    /* relaxed: the lock orders; a close that comes later finds the operation */
+    bool closed = (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
+    if (!closed) {
+        if (op->kept && driver->ops->sticky)
+            driver = home_of(file, driver, op);
+        sni_list_push_back(&file->ops, &op->on_file);
+        sni_driver_submit(driver, op);
+    }
+    sni_mutex_unlock(&file->lock);
+    return closed ? -EBADF : 0;
+}
+
+void sni_file_unlink(struct sni_file *file, struct sni_op *op)
+{
+    sni_mutex_lock(&file->lock);
+    sni_list_remove(&op->on_file);
+    sni_mutex_unlock(&file->lock);
+}
+
+/* A plain thread turns its own driver until its operation is complete. */
+static void turn_until_complete(struct sni_driver *driver, struct sni_op *op, sn_deadline until)
+{
+    while (!sni_wait_is_over(&op->waiter)) {
+        sni_driver_wait(driver, until.ns);
+        (void)sni_driver_reap_patiently(driver);
+        if (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns) {
+            sni_driver_cancel(op, -ETIMEDOUT);
+            until = SN_FOREVER;
+        }
+    }
+}
+
+static ptrdiff_t wait_as_thread(struct sni_file *file, struct sni_op *op, sn_deadline until)
+{
+    struct sni_poll poll;
+    sni_poll_init(&poll, SNI_POLL_SHARED);
+    op->kept = false;
+    sni_wait_begin(&op->waiter);
+    int rc = 0;
+    if (file != NULL)
+        rc = sni_file_submit(file, &poll.driver, op);
+    else
+        sni_driver_submit(&poll.driver, op);
+    if (rc == 0) {
+        turn_until_complete(&poll.driver, op, until);
+        if (file != NULL)
+            sni_file_unlink(file, op);
+    }
+    sni_driver_finish(&poll.driver);
+    return rc < 0 ? rc : op->result;
+}
+
+static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
+                               sn_deadline until)
+{
+    op->kept = file != NULL;
+    sni_wait_begin(&op->waiter);
+    if (file == NULL) {
+        op->waiter.interrupt = interrupt;
+        sni_driver_submit(driver, op);
+    } else {
+        int rc = sni_file_submit(file, driver, op);
+        if (rc < 0)
+            return rc;
+    }
+    (void)sni_wait_commit(&op->waiter, until);
+    if (file != NULL)
+        sni_file_unlink(file, op);
+    return op->result;
+}
+
+/* The driver for who calls: of its executor, or NULL for a plain thread. */
+static int find_driver(struct sni_driver **driver)
+{
+    *driver = NULL;
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL)
+        return 0;
+    if (exec->fiber == NULL)
+        return sni_misuse(-EDEADLK,
+                          "a coroutine waits for a descriptor and would block its worker");
+    return exec->ops->driver != NULL ? exec->ops->driver(exec, driver) : -ENOSYS;
+}
+
+static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driver, unsigned events,
+                          uint32_t *ticket, sn_deadline until)
+{
+    struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events, .flags = *ticket};
+    ptrdiff_t rc =
+        driver != NULL ? wait_as_fiber(file, driver, &op, until) : wait_as_thread(file, &op, until);
+    *ticket = op.flags;
+    return rc;
+}
+
+static bool is_past(sn_deadline until)
+{
+    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns);
+}
+
+/* One wait for what `op` needs. Returns its result if the driver did it; 0 and *again: try again;
+ * else -errno. */
+static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t ticket,
+                          sn_deadline until, bool *again)
+{
+    *again = false;
+    if (is_past(until))
+        return -ETIMEDOUT;
+    struct sni_driver *driver;
+    int rc = find_driver(&driver);
+    if (rc < 0)
+        return rc;
+    enum sni_direction way = direction_of[op->kind];
+    if (driver != NULL && (driver->ops->native & 1u << op->kind) != 0) {
+        op->fd = file->fd;
+        ptrdiff_t result = wait_as_fiber(file, driver, op, until);
+        sni_file_note_ready(file, way, 0);
+        sni_file_tried(file, way, result, op->bytes, 0);
+        return result;
+    }
+    unsigned events = way == SNI_IN ? SNI_READABLE : SNI_WRITABLE;
+    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, until);
+    if (got < 0)
+        return got;
+    sni_file_note_ready(file, way, driver != NULL ? ticket : 0);
+    *again = true;
+    return 0;
+}
+
+ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until)
+{
+    enum sni_direction way = direction_of[op->kind];
+    for (bool again = true; again;) {
+        bool dry;
+        uint32_t ticket = sni_file_ticket(file, way, &dry);
+        ptrdiff_t result = dry ? -EAGAIN : sni_op_try(op, file->fd);
+        if (result != -EAGAIN) {
+            sni_file_tried(file, way, result, op->bytes, ticket);
+            return result;
+        }
+        result = wait_for(file, op, ticket, until, &again);
+        if (!again)
+            return result;
+    }
+    return -EAGAIN; /* not reached */
+}
+
+ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)
+{
+    struct sni_driver *driver;
+    int rc = find_driver(&driver);
+    if (rc < 0)
+        return rc;
+    uint32_t ticket = 0; /* nothing was tried */
+    return poll_for(file, file->fd, driver, events, &ticket, until);
+}
+
+ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
+{
+    struct sni_driver *driver;
+    int rc = find_driver(&driver);
+    if (rc < 0)
+        return rc;
+    uint32_t ticket = 0;
+    return poll_for(NULL, fd, driver, events, &ticket, until);
+}

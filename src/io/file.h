@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* file.h - a descriptor of ours: who uses it, who waits on it, and its end (R84).
+ *
+ * A file is a record with a checked handle (arena.h). Who uses it holds it meanwhile; a close makes
+ * the handle stale at once, ends all waits on it with -EBADF, and the descriptor itself is closed
+ * when the last user has left: so its number is not used anew under anybody's hands.
+ *
+ * An operation is *tried* first, by the system call, and if that would have to wait, given to a
+ * driver: either as it is, or as a wait for readiness after which it is tried again. Plain threads
+ * bring a small driver of their own. */
+#ifndef SINEW_IO_FILE_H
+#define SINEW_IO_FILE_H
+
+#include "io/driver.h"
+#include "mem/arena.h"
+
+/* The two directions of a file, each with its own waits. */
+enum sni_direction {
+    SNI_IN,
+    SNI_OUT,
+    SNI_DIRECTIONS,
+};
+
+struct sni_file {
+    struct sni_record record;
+    SNI_ATOMIC(uint64_t) state; /* any thread: generation, users, closed; see file.c           */
+    int fd;                     /* immutable                                                  */
+    bool is_stream;             /* immutable: a short read means that there is no more now      */
+    uint8_t kind;               /* immutable: what the owner of the file says it is             */
+    struct sni_mutex lock;      /* guards the next two                                        */
+    struct sni_list ops;        /* operations of this file that a driver has                   */
+    struct sni_driver *home;    /* the sticky driver that has registered it, or NULL           */
+    SNI_ATOMIC(uint32_t) ticket[SNI_DIRECTIONS]; /* see driver.h; any user                     */
+    SNI_ATOMIC(uint64_t) dry[SNI_DIRECTIONS];    /* any user: see file.c                       */
+};
+
+/* Make a file of a non-blocking descriptor. From here on it is the file's.
+ *
+ * Returns  0, and its handle; -ENOMEM: the descriptor is still the caller's */
+int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle);
+
+/* Begin to use the file of `handle`, which must be of one of the `kinds` (bits 1 << kind).
+ *
+ * Returns  0; -EBADF: not a handle, stale, closed; -ENOTSOCK: of another kind */
+int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out);
+void sni_file_unuse(struct sni_file *file);
+
+/* Close it. Returns 0, -EBADF */
+int sni_file_close(uint64_t handle);
+
+/* Do `op` (its kind and arguments set, the rest not), waiting if need be until `until`.
+ *
+ * Returns  its result (op.h); -ETIMEDOUT, -EBADF (closed meanwhile), -ENOMEM, -EMFILE,
+ *          -EDEADLK (a coroutine must not wait here), -ENOSYS (the executor has no driver) */
+ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until);
+
+/* Wait until one of `events` is there, or `until`. Returns the events, or as above */
+ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until);
+
+/* The same for a descriptor that is not ours. */
+ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until);
+
+/* Try `op` by its system call; -EAGAIN if it would have to wait. */
+ptrdiff_t sni_op_try(struct sni_op *op, int fd);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* file_priv.h - between file.c and file_op.c: a file's operations in a driver, and what is known
+ * about its readiness. */
+#ifndef SINEW_IO_FILE_PRIV_H
+#define SINEW_IO_FILE_PRIV_H
+
+#include "io/file.h"
+
+/* Give `op`, whose waiter is begun, to `driver`, or to the one where the file is registered. Until
+ * sni_file_unlink, a close finds it.
+ *
+ * Returns  0; -EBADF: the file is closed, and nothing was done */
+int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op);
+void sni_file_unlink(struct sni_file *file, struct sni_op *op);
+
+/* Before a try: the ticket that goes with it. *dry: the try was made already, and in vain. */
+uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dry);
+
+/* After a try that gave `result`, of `bytes` asked for. */
+void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
+                    uint32_t ticket);
+
+/* After a wait: the driver said that it is ready, and gave `ticket`. */
+void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* conn.c - connections: making them, reading, writing, closing (R82, R84). */
+#include "net/sock.h"
+
+#include "io/file_op.h"
+#include "net/sockaddr.h"
+#include "plat/socket.h"
+
+#include <sinew/errno.h>
+#include <sinew/time.h>
+
+#include <assert.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+static_assert(sizeof(sn_iov) == sizeof(struct iovec), "sn_iov is the system's");
+static_assert(offsetof(sn_iov, bytes) == offsetof(struct iovec, iov_len), "sn_iov is the system's");
+static_assert(SN_IOV_MAX <= IOV_MAX, "the system takes that many pieces");
+
+static int use(sn_conn *conn, struct sni_file **file)
+{
+    return sni_file_use(sni_sock_handle(conn), SNI_CONNS, file);
+}
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+/* A Unix listener whose queue is full refuses with -EAGAIN, and nothing tells when it is not:
+ * ask again now and then. */
+static int connect_patiently(int fd, const struct sockaddr *addr, uint32_t bytes, sn_deadline until)
+{
+    for (;;) {
+        int rc = sni_plat_connect(fd, addr, bytes);
+        if (rc != -EAGAIN)
+            return rc;
+        if (until.ns <= sn_now())
+            return -ETIMEDOUT;
+        sn_deadline nap = sn_after(SN_MS(1));
+        rc = sn_sleep_until(nap.ns < until.ns ? nap : until);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* The descriptor is a file already, so that the wait is like all others. */
+static int finish_connect(sn_conn *conn, sn_deadline until)
+{
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc < 0)
+        return rc;
+    ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+    rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
+    sni_file_unuse(file);
+    return rc;
+}
+
+int sn_connect(sn_conn **out, const char *text, sn_deadline until)
+{
+    if (out == NULL)
+        return -EINVAL;
+    struct sockaddr_storage addr;
+    uint32_t bytes;
+    int fd = sni_sock_open(text, SOCK_STREAM, &addr, &bytes);
+    if (fd < 0)
+        return fd;
+    int begun = connect_patiently(fd, (struct sockaddr *)&addr, bytes, until);
+    if (begun < 0 && begun != -EINPROGRESS) {
+        sni_plat_close(fd);
+        return begun;
+    }
+    sn_conn *conn;
+    int rc = sni_conn_make(fd, &conn);
+    if (rc < 0)
+        return rc;
+    if (begun == -EINPROGRESS)
+        rc = finish_connect(conn, until);
+    if (rc < 0)
+        (void)sn_close(conn);
+    else
+        *out = conn;
+    return rc;
+}
+
+int sn_conn_pair(sn_conn *out[2])
+{
+    int fds[2];
+    if (out == NULL)
+        return -EINVAL;
+    int rc = sni_plat_socketpair(SOCK_STREAM, fds);
+    if (rc < 0)
+        return rc;
+    sn_conn *first;
+    rc = sni_conn_make(fds[0], &first);
+    if (rc < 0) {
+        sni_plat_close(fds[1]);
+        return rc;
+    }
+    rc = sni_conn_make(fds[1], &out[1]);
+    if (rc < 0)
+        (void)sn_close(first);
+    else
+        out[0] = first;
+    return rc;
+}
+
+int sn_conn_adopt(sn_conn **out, int fd)
+{
+    if (out == NULL)
+        return -EINVAL;
+    int type;
+    uint32_t bytes = sizeof(type);
+    int rc = sni_plat_getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes);
+    if (rc == 0 && type != SOCK_STREAM)
+        rc = -ENOTSOCK;
+    if (rc == 0)
+        rc = sni_plat_set_nonblocking(fd);
+    uint64_t handle;
+    if (rc == 0)
+        rc = sni_file_create(fd, SNI_CONN, true, &handle);
+    if (rc == 0)
+        *out = (sn_conn *)(uintptr_t)handle;
+    return rc;
+}
+
+int sn_close(sn_conn *conn)
+{
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc < 0)
+        return rc;
+    rc = sni_file_close(sni_sock_handle(conn));
+    sni_file_unuse(file);
+    return rc;
+}
+
+/* ---- reading and writing ---------------------------------------------------------------- */
+
+/* Do `op` on the connection. */
+static ptrdiff_t do_op(sn_conn *conn, struct sni_op *op, sn_deadline until)
+{
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc < 0)
+        return rc;
+    ptrdiff_t result = sni_file_do(file, op, until);
+    sni_file_unuse(file);
+    return result;
+}
+
+/* Is there nothing to move? Then only the handle is checked. */
+static ptrdiff_t nothing(sn_conn *conn)
+{
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc == 0)
+        sni_file_unuse(file);
+    return rc;
+}
+
+ptrdiff_t sn_read(sn_conn *conn, void *buf, size_t bytes, sn_deadline until)
+{
+    if (bytes == 0)
+        return nothing(conn);
+    if (buf == NULL)
+        return -EINVAL;
+    struct sni_op op = {.kind = SNI_OP_RECV, .buf = buf, .bytes = bytes};
+    return do_op(conn, &op, until);
+}
+
+ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes, sn_deadline until)
+{
+    if (bytes == 0)
+        return nothing(conn);
+    if (buf == NULL)
+        return -EINVAL;
+    struct sni_op op = {.kind = SNI_OP_SEND, .buf = (void *)(uintptr_t)buf, .bytes = bytes};
+    return do_op(conn, &op, until);
+}
+
+/* Move exactly `bytes` by `step`; 0 bytes from it are the end. */
+static int move_all(sn_conn *conn, struct sni_op *op, size_t bytes, size_t *done, sn_deadline until)
+{
+    size_t moved = 0;
+    ptrdiff_t rc = bytes == 0 ? nothing(conn) : 0;
+    char *at = op->buf;
+    uint8_t kind = op->kind;
+    while (moved < bytes && rc >= 0) {
+        *op = (struct sni_op){.kind = kind, .buf = at + moved, .bytes = bytes - moved};
+        rc = do_op(conn, op, until);
+        if (rc == 0)
+            rc = -EPIPE;
+        else if (rc > 0)
+            moved += (size_t)rc;
+    }
+    if (done != NULL)
+        *done = moved;
+    return rc < 0 ? (int)rc : 0;
+}
+
+int sn_read_exact(sn_conn *conn, void *buf, size_t bytes, size_t *done, sn_deadline until)
+{
+    if (done != NULL)
+        *done = 0;
+    if (buf == NULL && bytes > 0)
+        return -EINVAL;
+    struct sni_op op = {.kind = SNI_OP_RECV, .buf = buf};
+    return move_all(conn, &op, bytes, done, until);
+}
+
+int sn_write_all(sn_conn *conn, const void *buf, size_t bytes, size_t *done, sn_deadline until)
+{
+    if (done != NULL)
+        *done = 0;
+    if (buf == NULL && bytes > 0)
+        return -EINVAL;
+    struct sni_op op = {.kind = SNI_OP_SEND, .buf = (void *)(uintptr_t)buf};
+    return move_all(conn, &op, bytes, done, until);
+}
+
+static ptrdiff_t move_pieces(sn_conn *conn, enum sni_op_kind kind, const sn_iov *iov, int n,
+                             sn_deadline until)
+{
+    if (n < 0 || n > SN_IOV_MAX || (iov == NULL && n > 0))
+        return -EINVAL;
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += iov[i].bytes;
+    if (bytes == 0)
+        return nothing(conn);
+    struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n};
+    struct sni_op op = {.kind = (uint8_t)kind, .msg = &msg};
+    return do_op(conn, &op, until);
+}
+
+ptrdiff_t sn_readv(sn_conn *conn, const sn_iov *iov, int n, sn_deadline until)
+{
+    return move_pieces(conn, SNI_OP_RECVMSG, iov, n, until);
+}
+
+ptrdiff_t sn_writev(sn_conn *conn, const sn_iov *iov, int n, sn_deadline until)
+{
+    return move_pieces(conn, SNI_OP_SENDMSG, iov, n, until);
+}
+
+int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until)
+{
+    if (events == 0 || (events & ~(unsigned)(SN_READABLE | SN_WRITABLE)) != 0)
+        return -EINVAL;
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc < 0)
+        return rc;
+    rc = (int)sni_file_wait(file, events, until);
+    sni_file_unuse(file);
+    return rc;
+}
+
+int sn_shutdown(sn_conn *conn, sn_shut how)
+{
+    static const int system[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
+    if ((unsigned)how > SN_SHUT_BOTH)
+        return -EINVAL;
+    struct sni_file *file;
+    int rc = use(conn, &file);
+    if (rc < 0)
+        return rc;
+    rc = sni_plat_shutdown(file->fd, system[how]);
+    sni_file_unuse(file);
+    return rc;
+}
+
+/* ---- for coroutines --------------------------------------------------------------------- */
+
+static ptrdiff_t try_read(struct sni_file_op *fop)
+{
+    return sni_plat_recv(fop->fd, fop->buf, fop->bytes, 0);
+}
+
+static ptrdiff_t try_write(struct sni_file_op *fop)
+{
+    return sni_plat_send(fop->fd, fop->buf, fop->bytes, 0);
+}
+
+static sn_future *move_op(sn_io_state *state, const struct sni_file_op_kind *kind, sn_conn *conn,
+                          void *buf, size_t bytes, unsigned events)
+{
+    struct sni_file_op *fop =
+        sni_file_op_init(state, kind, sni_sock_handle(conn), SNI_CONNS, events);
+    fop->buf = buf;
+    fop->bytes = bytes < INT32_MAX ? bytes : INT32_MAX;
+    return &fop->future;
+}
+
+sn_future *sn_read_op(sn_io_state *state, sn_conn *conn, void *buf, size_t bytes)
+{
+    static const struct sni_file_op_kind kind = {.name = "read", .attempt = try_read};
+    return move_op(state, &kind, conn, buf, bytes, SNI_READABLE);
+}
+
+sn_future *sn_write_op(sn_io_state *state, sn_conn *conn, const void *buf, size_t bytes)
+{
+    static const struct sni_file_op_kind kind = {.name = "write", .attempt = try_write};
+    return move_op(state, &kind, conn, (void *)(uintptr_t)buf, bytes, SNI_WRITABLE);
+}
+
+sn_future *sn_conn_wait_op(sn_io_state *state, sn_conn *conn, unsigned events)
+{
+    static const struct sni_file_op_kind kind = {.name = "wait"};
+    return move_op(state, &kind, conn, NULL, 0, events);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* dgram.c - sockets for datagrams: UDP, and Unix (R82). */
+#include "net/sock.h"
+
+#include "io/file_op.h"
+#include "net/sockaddr.h"
+#include "plat/socket.h"
+
+#include <sinew/errno.h>
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+static int use(sn_dgram *dgram, struct sni_file **file)
+{
+    return sni_file_use(sni_sock_handle(dgram), SNI_DGRAMS, file);
+}
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+int sn_dgram_open(sn_dgram **out, const char *local)
+{
+    if (out == NULL)
+        return -EINVAL;
+    struct sockaddr_storage addr;
+    uint32_t bytes;
+    int fd = sni_sock_open(local, SOCK_DGRAM, &addr, &bytes);
+    if (fd < 0)
+        return fd;
+    int rc = sni_plat_bind(fd, (struct sockaddr *)&addr, bytes);
+    if (rc < 0) {
+        sni_plat_close(fd);
+        return rc;
+    }
+    void *handle;
+    rc = sni_sock_make(fd, SNI_DGRAM, &handle);
+    if (rc == 0)
+        *out = handle;
+    return rc;
+}
+
+int sn_dgram_pair(sn_dgram *out[2])
+{
+    int fds[2];
+    if (out == NULL)
+        return -EINVAL;
+    int rc = sni_plat_socketpair(SOCK_DGRAM, fds);
+    if (rc < 0)
+        return rc;
+    void *first, *second;
+    rc = sni_sock_make(fds[0], SNI_DGRAM, &first);
+    if (rc < 0) {
+        sni_plat_close(fds[1]);
+        return rc;
+    }
+    rc = sni_sock_make(fds[1], SNI_DGRAM, &second);
+    if (rc < 0) {
+        (void)sn_dgram_close(first);
+        return rc;
+    }
+    out[0] = first;
+    out[1] = second;
+    return 0;
+}
+
+int sn_dgram_connect(sn_dgram *dgram, const char *text)
+{
+    sn_addr parsed;
+    struct sockaddr_storage addr;
+    uint32_t bytes;
+    int rc = sn_addr_parse(text, &parsed);
+    if (rc == 0)
+        rc = sni_sockaddr_from(&parsed, &addr, &bytes);
+    struct sni_file *file;
+    if (rc == 0)
+        rc = use(dgram, &file);
+    if (rc < 0)
+        return rc;
+    rc = sni_plat_connect(file->fd, (struct sockaddr *)&addr, bytes);
+    sni_file_unuse(file);
+    return rc;
+}
+
+int sn_dgram_addr(sn_dgram *dgram, sn_addr *out)
+{
+    return sni_sock_name(dgram, SNI_DGRAMS, sni_plat_getsockname, out);
+}
+
+int sn_dgram_close(sn_dgram *dgram)
+{
+    struct sni_file *file;
+    int rc = use(dgram, &file);
+    if (rc < 0)
+        return rc;
+    rc = sni_file_close(sni_sock_handle(dgram));
+    sni_file_unuse(file);
+    return rc;
+}
+
+/* ---- sending and receiving --------------------------------------------------------------- */
+
+/* A message with one piece and an address, as the kernel wants it. */
+struct message {
+    struct msghdr msg;
+    struct iovec iov;
+    struct sockaddr_storage addr;
+};
+
+static void lay_out(struct message *m, const void *buf, size_t bytes)
+{
+    m->iov = (struct iovec){.iov_base = (void *)(uintptr_t)buf, .iov_len = bytes};
+    m->msg = (struct msghdr){.msg_iov = &m->iov, .msg_iovlen = 1};
+}
+
+static int lay_out_to(struct message *m, const void *buf, size_t bytes, const sn_addr *to)
+{
+    lay_out(m, buf, bytes);
+    if (to == NULL)
+        return 0;
+    m->msg.msg_name = &m->addr;
+    return sni_sockaddr_from(to, &m->addr, &m->msg.msg_namelen);
+}
+
+static void lay_out_from(struct message *m, void *buf, size_t bytes)
+{
+    lay_out(m, buf, bytes);
+    m->msg.msg_name = &m->addr;
+    m->msg.msg_namelen = sizeof(m->addr);
+}
+
+static void tell_sender(const struct message *m, sn_addr *from)
+{
+    if (from != NULL && sni_sockaddr_to(&m->addr, m->msg.msg_namelen, from) < 0)
+        memset(from, 0, sizeof(*from)); /* SN_ADDR_NONE */
+}
+
+static ptrdiff_t do_msg(sn_dgram *dgram, struct sni_op *op, sn_deadline until)
+{
+    struct sni_file *file;
+    int rc = use(dgram, &file);
+    if (rc < 0)
+        return rc;
+    ptrdiff_t result = sni_file_do(file, op, until);
+    sni_file_unuse(file);
+    return result;
+}
+
+ptrdiff_t sn_send_to(sn_dgram *dgram, const void *buf, size_t bytes, const sn_addr *to,
+                     sn_deadline until)
+{
+    struct message m;
+    int rc = buf == NULL && bytes > 0 ? -EINVAL : lay_out_to(&m, buf, bytes, to);
+    if (rc < 0)
+        return rc;
+    struct sni_op op = {.kind = SNI_OP_SENDMSG, .msg = &m.msg};
+    return do_msg(dgram, &op, until);
+}
+
+ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes, sn_addr *from, sn_deadline until)
+{
+    if (buf == NULL && bytes > 0)
+        return -EINVAL;
+    struct message m;
+    lay_out_from(&m, buf, bytes);
+    struct sni_op op = {.kind = SNI_OP_RECVMSG, .msg = &m.msg, .flags = MSG_TRUNC};
+    ptrdiff_t got = do_msg(dgram, &op, until);
+    if (got >= 0)
+        tell_sender(&m, from);
+    return got;
+}
+
+/* ---- for coroutines --------------------------------------------------------------------- */
+
+static ptrdiff_t try_send(struct sni_file_op *fop)
+{
+    struct message m;
+    int rc = lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
+    return rc < 0 ? rc : sni_plat_sendmsg(fop->fd, &m.msg, 0);
+}
+
+static ptrdiff_t try_recv(struct sni_file_op *fop)
+{
+    struct message m;
+    lay_out_from(&m, fop->buf, fop->bytes);
+    ptrdiff_t got = sni_plat_recvmsg(fop->fd, &m.msg, MSG_TRUNC);
+    if (got >= 0)
+        tell_sender(&m, fop->extra);
+    return got;
+}
+
+static sn_future *msg_op(sn_io_state *state, const struct sni_file_op_kind *kind, sn_dgram *dgram,
+                         void *buf, size_t bytes, void *addr, unsigned events)
+{
+    struct sni_file_op *fop =
+        sni_file_op_init(state, kind, sni_sock_handle(dgram), SNI_DGRAMS, events);
+    fop->buf = buf;
+    fop->bytes = bytes;
+    fop->extra = addr;
+    return &fop->future;
+}
+
+sn_future *sn_send_to_op(sn_io_state *state, sn_dgram *dgram, const void *buf, size_t bytes,
+                         const sn_addr *to)
+{
+    static const struct sni_file_op_kind kind = {.name = "send_to", .attempt = try_send};
+    return msg_op(state, &kind, dgram, (void *)(uintptr_t)buf, bytes, (void *)(uintptr_t)to,
+                  SNI_WRITABLE);
+}
+
+sn_future *sn_recv_from_op(sn_io_state *state, sn_dgram *dgram, void *buf, size_t bytes,
+                           sn_addr *from)
+{
+    static const struct sni_file_op_kind kind = {.name = "recv_from", .attempt = try_recv};
+    return msg_op(state, &kind, dgram, buf, bytes, from, SNI_READABLE);
+}

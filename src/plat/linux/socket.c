@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* socket.c - sockets on Linux. See socket.h. */
+#include "plat/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Made anew until no signal interrupts; -errno of the last. */
+#define RETRY(rc, call)                   \
+    do {                                  \
+        (rc) = (call);                    \
+    } while ((rc) < 0 && errno == EINTR); \
+    if ((rc) < 0)                         \
+    (rc) = -errno
+
+static int result(int rc)
+{
+    return rc < 0 ? -errno : rc;
+}
+
+int sni_plat_socket(int family, int type)
+{
+    return result(socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+int sni_plat_socketpair(int type, int fds[2])
+{
+    return result(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
+}
+
+int sni_plat_bind(int fd, const struct sockaddr *addr, uint32_t bytes)
+{
+    return result(bind(fd, addr, bytes));
+}
+
+int sni_plat_listen(int fd, int backlog)
+{
+    return result(listen(fd, backlog));
+}
+
+int sni_plat_shutdown(int fd, int how)
+{
+    return result(shutdown(fd, how));
+}
+
+int sni_plat_getsockname(int fd, struct sockaddr *addr, uint32_t *bytes)
+{
+    return result(getsockname(fd, addr, bytes));
+}
+
+int sni_plat_getpeername(int fd, struct sockaddr *addr, uint32_t *bytes)
+{
+    return result(getpeername(fd, addr, bytes));
+}
+
+int sni_plat_setsockopt(int fd, int level, int option, const void *value, uint32_t bytes)
+{
+    return result(setsockopt(fd, level, option, value, bytes));
+}
+
+int sni_plat_getsockopt(int fd, int level, int option, void *value, uint32_t *bytes)
+{
+    return result(getsockopt(fd, level, option, value, bytes));
+}
+
+int sni_plat_set_nonblocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    return (flags & O_NONBLOCK) != 0 ? 0 : result(fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+}
+
+int sni_plat_connect(int fd, const struct sockaddr *addr, uint32_t bytes)
+{
+    if (connect(fd, addr, bytes) == 0)
+        return 0;
+    return errno == EINTR ? -EINPROGRESS : -errno; /* interrupted, it goes on by itself */
+}
+
+int sni_plat_socket_error(int fd)
+{
+    int error = 0;
+    uint32_t bytes = sizeof(error);
+    int rc = sni_plat_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    return rc < 0 ? rc : -error;
+}
+
+int sni_plat_accept(int fd, struct sockaddr *addr, uint32_t *bytes)
+{
+    int rc;
+    RETRY(rc, accept4(fd, addr, bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    return rc;
+}
+
+ptrdiff_t sni_plat_recv(int fd, void *buf, size_t bytes, int flags)
+{
+    ptrdiff_t rc;
+    RETRY(rc, recv(fd, buf, bytes, flags | MSG_DONTWAIT));
+    return rc;
+}
+
+ptrdiff_t sni_plat_send(int fd, const void *buf, size_t bytes, int flags)
+{
+    ptrdiff_t rc;
+    RETRY(rc, send(fd, buf, bytes, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return rc;
+}
+
+ptrdiff_t sni_plat_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    ptrdiff_t rc;
+    RETRY(rc, recvmsg(fd, msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    return rc;
+}
+
+ptrdiff_t sni_plat_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    ptrdiff_t rc;
+    RETRY(rc, sendmsg(fd, msg, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return rc;
+}
+
+void sni_plat_close(int fd)
+{
+    (void)close(fd);
+}

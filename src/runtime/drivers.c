@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* drivers.c - the only place that knows all drivers by name (R80).
+ *
+ * io_uring is asked for first, unless something else was; where it is not to be had (an old kernel,
+ * a container's filter, kernel.io_uring_disabled, no memory to lock), epoll takes its place, and
+ * poll(2) that of epoll. SINEW_LOG, set to anything, has that told on standard error, once for each
+ * runtime. */
+#include "runtime/drivers.h"
+
+#include "io/epoll/epoll.h"
+#include "io/poll/poll.h"
+#include "io/uring/uring.h"
+
+#include <sinew/errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int make_uring(struct sni_driver **out)
+{
+    return sni_uring_create(NULL, out);
+}
+
+static const struct {
+    const char *name;
+    sni_make_driver *make;
+} drivers[] = {
+    [SN_IO_URING] = {"uring", make_uring},
+    [SN_IO_EPOLL] = {"epoll", sni_epoll_create},
+    [SN_IO_POLL] = {"poll", sni_poll_create},
+};
+
+enum {
+    DRIVERS = sizeof(drivers) / sizeof(drivers[0]),
+};
+
+static int from_environment(sn_io_driver *asked)
+{
+    const char *text = getenv("SINEW_IO");
+    if (text == NULL || strcmp(text, "auto") == 0)
+        return 0;
+    for (int i = SN_IO_URING; i < DRIVERS; i++)
+        if (strcmp(text, drivers[i].name) == 0) {
+            *asked = (sn_io_driver)i;
+            return 0;
+        }
+    fprintf(stderr, "sinew: SINEW_IO is \"%s\", but must be auto, uring, epoll or poll\n", text);
+    return -EINVAL;
+}
+
+/* Can it be made, here and now? */
+static int try_driver(sn_io_driver which)
+{
+    struct sni_driver *driver;
+    int rc = drivers[which].make(&driver);
+    if (rc == 0)
+        sni_driver_finish(driver);
+    return rc;
+}
+
+static sn_io_driver best(void)
+{
+    for (int i = SN_IO_URING; i < SN_IO_POLL; i++) {
+        int rc = try_driver((sn_io_driver)i);
+        if (rc == 0)
+            return (sn_io_driver)i;
+        if (getenv("SINEW_LOG") != NULL)
+            fprintf(stderr, "sinew: no %s here (%s)\n", drivers[i].name, strerror(-rc));
+    }
+    return SN_IO_POLL;
+}
+
+int sni_choose_driver(sn_io_driver asked, sni_make_driver **out)
+{
+    int rc = 0;
+    if ((unsigned)asked >= DRIVERS) {
+        fprintf(stderr, "sinew: the option io is %d, which names no driver\n", (int)asked);
+        return -EINVAL;
+    }
+    if (asked == SN_IO_AUTO)
+        rc = from_environment(&asked);
+    if (rc == 0 && asked == SN_IO_AUTO)
+        asked = best();
+    else if (rc == 0)
+        rc = try_driver(asked);
+    if (rc == 0)
+        *out = drivers[asked].make;
+    return rc;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* await.c - from a claim to a waker.
+ *
+ * The waiter lies in the operation, and the claimer must not touch that once it is over; but the
+ * claimer still has the waker to take out. So the operation is over only when `stage` says so,
+ * which is the last that the claimer writes:
+ *
+ *     WAITING    not claimed
+ *     RESUMING   claimed; the claimer is about to take the waker out of the cell
+ *     OVER       the claimer will not touch the operation any more
+ *
+ * Why no wake is lost: a poll arms the cell and then looks at the stage; the claimer sets
+ * RESUMING and then takes the waker (both are read-modify-writes with a full fence between). If
+ * the look finds WAITING, the waker taken later is this poll's. If it finds RESUMING, the poll
+ * cannot tell whose was taken, and wakes itself: the stage is a few instructions from OVER. */
+#include "wait/await.h"
+
+#include "future/waker_cell.h"
+
+enum {
+    WAITING,
+    RESUMING,
+    OVER,
+};
+
+static void resume(void *who)
+{
+    struct sni_await *await = who;
+    sni_atomic_exchange(&await->stage, RESUMING, seq_cst);
+    bool busy; /* an arm under way: that poll finds RESUMING or OVER */
+    sn_waker waker = sni_waker_cell_take(&await->cell, &busy);
+    /* release: pairs with the acquires below; the last touch */
+    sni_atomic_store(&await->stage, OVER, release);
+    if (waker.vt != NULL)
+        (void)sn_waker_wake(&waker);
+}
+
+static const struct sni_exec_ops await_ops = {.resume = resume, .resume_last = resume};
+
+void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
+{
+    sni_atomic_store(&await->stage, WAITING, relaxed); /* relaxed: nobody else knows it yet */
+    sni_wait_begin_with(w, &await_ops, await);
+}
+
+void sni_await_published(struct sni_await *await, struct sni_waiter *w)
+{
+    if (sni_wait_published(w))                          /* claimed in between: nobody resumes */
+        sni_atomic_store(&await->stage, OVER, relaxed); /* relaxed: acquired by that */
+}
+
+bool sni_await_poll(struct sni_await *await, sn_cx *cx)
+{
+    (void)sn_waker_cell_arm(&await->cell, cx->waker);
+    sni_atomic_fence(seq_cst); /* see the top */
+    /* acquire: pairs with the release in resume */
+    uint32_t stage = sni_atomic_load(&await->stage, acquire);
+    if (stage == RESUMING)
+        (void)sn_waker_wake_by_ref(cx->waker);
+    return stage == OVER;
+}
+
+void sni_await_settle(struct sni_await *await)
+{
+    /* acquire: pairs with the release in resume; it is a few instructions away */
+    while (sni_atomic_load(&await->stage, acquire) != OVER)
+        sni_cpu_pause();
+}
+
+void sni_await_finish(struct sni_await *await)
+{
+    sn_waker_cell_disarm(&await->cell);
+}

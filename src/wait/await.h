@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* await.h - a waiter that a coroutine awaits: what a future needs so that a claim wakes its poller.
+ *
+ *     poll, the first time:  sni_await_begin(&op->await, &op->waiter);
+ *                            publish the waiter; it may be claimed from here on
+ *                            sni_await_published(&op->await, &op->waiter);
+ *     poll:                  if (!sni_await_poll(&op->await, cx)) return SN_PENDING;
+ *                            sni_await_finish(&op->await); the result is there
+ *     drop:                  make sure that nobody will claim; or that somebody has, and then
+ *                            sni_await_settle(&op->await); sni_await_finish(&op->await);
+ *
+ * See await.c for why no wake is lost and when the claimer has let go. */
+#ifndef SINEW_WAIT_AWAIT_H
+#define SINEW_WAIT_AWAIT_H
+
+#include "wait/wait.h"
+
+struct sni_await {
+    sn_waker_cell cell;
+    SNI_ATOMIC(uint32_t) stage; /* any thread, see await.c */
+};
+
+/* Bind `w` to `await`; begins a new wait each time. */
+void sni_await_begin(struct sni_await *await, struct sni_waiter *w);
+
+/* `w` was made known to claimers. */
+void sni_await_published(struct sni_await *await, struct sni_waiter *w);
+
+/* Has it been claimed, and has the claimer let go? If not, the poller is woken then. */
+bool sni_await_poll(struct sni_await *await, sn_cx *cx);
+
+/* It has been claimed: return when the claimer has let go, in a few instructions. */
+void sni_await_settle(struct sni_await *await);
+
+/* Nobody will wake anybody any more. */
+void sni_await_finish(struct sni_await *await);
+
+#endif
