@@ -170,3 +170,8 @@ uint32_t sni_driver_pending(const struct sni_driver *driver)
 {
     return sni_atomic_load(&driver->pending, relaxed); /* relaxed: a moment's number */
 }
+
+int sni_driver_fd(const struct sni_driver *driver)
+{
+    return driver->ops->fd != NULL ? driver->ops->fd(driver) : -1;
+}

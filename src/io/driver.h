@@ -78,6 +78,10 @@ struct sni_driver_ops {
     /* Not locked; any thread. Make `wait` return, now or when it is next called. */
     void (*wake)(struct sni_driver *driver);
 
+    /* Not locked; any thread. A descriptor that is readable while something can be reaped. NULL:
+     * there is none. */
+    int (*fd)(const struct sni_driver *driver);
+
     /* Not locked, nobody else knows it any more. No operation is pending. Free everything. */
     void (*finish)(struct sni_driver *driver);
 };
@@ -137,6 +141,9 @@ void sni_driver_release(struct sni_driver *driver);
 
 /* Whether its owner has gone. */
 bool sni_driver_is_retired(struct sni_driver *driver);
+
+/* A descriptor that is readable while something can be reaped, or -1. */
+int sni_driver_fd(const struct sni_driver *driver);
 
 /* How many operations it has now. */
 uint32_t sni_driver_pending(const struct sni_driver *driver);

@@ -18,8 +18,6 @@
  * and low ones at least one of 61 times 32. */
 #include "sched/sched.h"
 
-#include "plat/event.h"
-
 enum {
     STEAL_PASSES = 4, /* over all victims; the last one takes slots too   */
     OTHERS_TICK = 4,  /* every so many picks, urgent tasks come last      */
@@ -123,15 +121,6 @@ void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
         sni_worker_push_back(w, task);
 }
 
-/* A foreign loop that drives the scheduler is told by its descriptor. */
-static void tell_driver(struct sni_sched *sched)
-{
-    /* acquire: pairs with sni_sched_event_fd */
-    int fd = sni_atomic_load(&sched->event_fd, acquire);
-    if (sni_unlikely(fd >= 0))
-        sni_plat_event_set(fd);
-}
-
 /* The task that is queued may run, end, and with it the whole runtime, before this returns: the
  * runtime is freed only when no visitor is left. It cannot be freed before the first line: the
  * task is alive. */
@@ -148,7 +137,7 @@ void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
             sni_inject_push(&sched->inject, &task->link, SNI_PRIO_NORMAL);
         wake_one(sched, NULL);
     }
-    tell_driver(sched);
+    sni_embed_tell(sched);
     sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: see above */
 }
 

@@ -11,7 +11,6 @@
 
 #include "plat/clock.h"
 #include "plat/cpu.h"
-#include "plat/event.h"
 #include "plat/fault.h"
 #include "plat/random.h"
 
@@ -203,42 +202,6 @@ int sni_sched_drive(struct sni_sched *sched, sn_task *handle)
     return 0;
 }
 
-int sni_sched_turn(struct sni_sched *sched, sn_deadline until)
-{
-    if (!sni_mutex_trylock(&sched->driver))
-        return -EBUSY;
-    struct sni_worker *w = &sched->workers[0];
-    /* acquire: pairs with sni_sched_event_fd */
-    int fd = sni_atomic_load(&sched->event_fd, acquire);
-    if (fd >= 0)
-        sni_plat_event_clear(fd); /* before looking: a wake from now on sets it again */
-    w->turn_until_ns = until.ns;
-    sni_worker_run(w, SNI_DRIVE_TURN, NULL);
-    if (fd >= 0 && sni_sched_has_work(sched, w))
-        sni_plat_event_set(fd); /* the time was up */
-    sni_mutex_unlock(&sched->driver);
-    return 0;
-}
-
-int sni_sched_event_fd(struct sni_sched *sched)
-{
-    /* acquire: pairs with the exchange below */
-    int fd = sni_atomic_load(&sched->event_fd, acquire);
-    if (fd >= 0)
-        return fd;
-    fd = sni_plat_event_open();
-    if (fd < 0)
-        return fd;
-    int found = -1;
-    /* acq_rel: publishes the descriptor; or learns that of whoever was first */
-    if (!sni_atomic_cas(&sched->event_fd, &found, fd, acq_rel, acquire)) {
-        sni_plat_event_close(fd);
-        return found;
-    }
-    sni_plat_event_set(fd); /* what was pushed before is to be looked at */
-    return fd;
-}
-
 static const struct sni_home_ops home_ops = {
     .new_record = new_record,
     .unspawned = unspawned,
@@ -356,9 +319,7 @@ void sni_sched_finish(struct sni_sched *sched)
     }
     sni_record_cache_finish(&sched->outside);
     sni_stack_pool_finish(&sched->stacks);
-    int fd = sni_atomic_load(&sched->event_fd, relaxed); /* relaxed: nobody else is here */
-    if (fd >= 0)
-        sni_plat_event_close(fd);
+    sni_embed_finish(sched);
     free(sched->workers);
     sched->workers = NULL;
 }

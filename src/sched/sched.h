@@ -19,6 +19,7 @@
 #include "fiber/stack.h"
 #include "io/driver.h"
 #include "mem/arena.h"
+#include "plat/event.h"
 #include "plat/thread.h"
 #include "probe/probe.h"
 #include "sched/deque.h"
@@ -139,6 +140,8 @@ struct sni_sched {
     SNI_ATOMIC(uint32_t) visitors;   /* threads outside that are just queueing a task       */
     SNI_ATOMIC(uint32_t) watched;    /* a worker watches the busy ones, see world.c         */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
+    struct sni_gather gather;        /* what the foreign loop waits for; under outside_lock */
+    bool gathers_driver;             /* the worker's driver is in it; as above              */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
     struct sni_worker *workers;      /* immutable; an array                                 */
@@ -207,6 +210,10 @@ void sni_world_wake(struct sni_worker *w);
 void sni_world_want_watch(struct sni_worker *w);
 int sni_world_spin_rounds(struct sni_worker *w);
 void sni_world_spun(struct sni_worker *w, bool found);
+
+/* embed.c: a scheduler in a foreign loop. */
+void sni_embed_tell(struct sni_sched *sched);
+void sni_embed_finish(struct sni_sched *sched);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);
