@@ -52,6 +52,16 @@ TEST(an_installed_sinew_is_found_by_pkg_config_as_a_static_library)
                           temp_dir(), prefix(), prefix(), source_path()));
 }
 
+TEST(everything_that_the_archive_needs_is_named_by_pkg_config)
+{
+    require_tool("pkg-config", "test");
+    expect_42(run_command("cd %s && PKG_CONFIG_PATH=%s/lib/pkgconfig && export PKG_CONFIG_PATH && "
+                          "gcc -Wall -Werror %s/tests/install/consumer/consumer.c -o consumer "
+                          "-Wl,--whole-archive %s/lib/libsinew.a -Wl,--no-whole-archive "
+                          "$(pkg-config --static --cflags --libs sinew) && ./consumer",
+                          temp_dir(), prefix(), source_path(), prefix()));
+}
+
 TEST(an_installed_prefix_can_be_moved)
 {
     require_tool("pkg-config", "test");
@@ -74,6 +84,11 @@ static void build_with_cmake(const char *library)
 TEST(an_installed_sinew_is_found_by_cmake_as_a_static_library, .limit_s = 60)
 {
     build_with_cmake("sinew");
+}
+
+TEST(everything_that_the_archive_needs_is_named_by_cmake, .limit_s = 60)
+{
+    build_with_cmake("whole");
 }
 
 TEST(an_installed_sinew_is_found_by_cmake_as_a_shared_library, .limit_s = 60)

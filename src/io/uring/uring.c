@@ -335,16 +335,16 @@ static unsigned uring_reap(struct sni_driver *driver)
     struct uring *u = uring_of(driver);
     unsigned completed = 0;
     unsigned left = REAP_MAX;
+    unsigned read;
     do {
         unsigned flags = sni_ring_flags(&u->ring);
         bool events = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
         push_all(u, events);
         if (events && (sni_ring_flags(&u->ring) & IORING_SQ_TASKRUN) != 0)
-            sni_ring_nudge();
-        unsigned read;
+            sni_ring_nudge(); /* it is not our own work that is put off: see ring.c */
         completed += drain(u, left, &read);
         left -= read;
-    } while (left > 0 && (sni_ring_flags(&u->ring) & IORING_SQ_CQ_OVERFLOW) != 0);
+    } while (read > 0 && left > 0 && (sni_ring_flags(&u->ring) & IORING_SQ_CQ_OVERFLOW) != 0);
     if (u->called)
         pass_on_call(u);
     push_all(u, false); /* what goes on does not wait for the owner */

@@ -192,6 +192,39 @@ TEST(what_the_kernel_does_not_take_now_it_takes_later)
     refused(SNI_URING_ALL);
 }
 
+enum { FLOOD = 100 };
+
+static struct sni_op flood[FLOOD];
+
+static void *reap_in_vain(void *arg)
+{
+    unsigned n = 0;
+    deny(SYS_io_uring_enter, EAGAIN);
+    for (int i = 0; i < 10; i++)
+        n += sni_driver_reap_patiently(arg);
+    CHECK_EQ(n, 4 * ENTRIES); /* what the ring had room for; the rest is the kernel's */
+    return NULL;
+}
+
+TEST(completions_that_the_kernel_keeps_for_now_do_not_hold_up_who_reaps)
+{
+    struct sni_driver *driver = ring_with((struct sni_uring_config){.entries = ENTRIES});
+    char data[FLOOD] = {0};
+    char into[FLOOD];
+    pthread_t thread;
+    pair(fds, SOCK_STREAM);
+    CHECK_EQ(write(fds[1], data, FLOOD), FLOOD);
+    for (int i = 0; i < FLOOD; i++)
+        op_recv(driver, &flood[i], fds[0], &into[i], 1);
+    sni_driver_flush(driver);
+    CHECK_EQ(pthread_create(&thread, NULL, reap_in_vain, driver), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < FLOOD; i++)
+        CHECK_EQ(op_end(&flood[i]), 1);
+    close_both(fds);
+    sni_driver_finish(driver);
+}
+
 /* ---- held between the last look and the sleep --------------------------------------------- */
 
 struct held {
