@@ -77,7 +77,7 @@ static int open_gather(struct sni_sched *sched)
         return rc;
     }
     sni_atomic_store(&sched->event_fd, fd, release); /* release: pairs with the acquires */
-    sni_plat_event_set(fd); /* what was there before is to be looked at */
+    sni_plat_event_set(fd);                          /* what was there before is to be looked at */
     return 0;
 }
 

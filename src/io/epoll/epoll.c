@@ -474,6 +474,12 @@ static void epoll_finish(struct sni_driver *driver)
     free(e);
 }
 
+/* An epoll instance can itself be waited for. */
+static int epoll_fd(const struct sni_driver *driver)
+{
+    return ((const struct epoll *)(const void *)driver)->fd;
+}
+
 static const struct sni_driver_ops epoll_ops = {
     .name = "epoll",
     .native = 1u << SNI_OP_POLL,
@@ -484,6 +490,7 @@ static const struct sni_driver_ops epoll_ops = {
     .reap = epoll_reap,
     .wait = epoll_await,
     .wake = epoll_wake,
+    .fd = epoll_fd,
     .finish = epoll_finish,
 };
 

@@ -424,6 +424,12 @@ static void uring_finish(struct sni_driver *driver)
     free(u);
 }
 
+/* A ring can itself be waited for: it is readable while it has completions. */
+static int uring_fd(const struct sni_driver *driver)
+{
+    return ((const struct uring *)(const void *)driver)->ring.map.ring_fd;
+}
+
 static const struct sni_driver_ops uring_ops = {
     .name = "uring",
     .native = (1u << SNI_OP_KINDS) - 1,
@@ -433,6 +439,7 @@ static const struct sni_driver_ops uring_ops = {
     .reap = uring_reap,
     .wait = uring_wait,
     .wake = uring_wake,
+    .fd = uring_fd,
     .finish = uring_finish,
 };
 

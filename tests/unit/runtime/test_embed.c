@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* A runtime in a foreign event loop (R45): its one descriptor tells of time, descriptors and wakes
+ * alike, and nobody turns it for nothing. */
+#include "unit/task/with_runtime.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sinew/errno.h>
+#include <unistd.h>
+
+/* The foreign loop: waits for the descriptor, gives a turn. Returns the number of turns. */
+static int loop_until_done(sn_runtime *rt)
+{
+    struct pollfd p = {.fd = sn_runtime_fd(rt), .events = POLLIN};
+    CHECK_GE(p.fd, 0);
+    for (int turns = 1; turns < 100000; turns++) {
+        CHECK_EQ(poll(&p, 1, 20000), 1);
+        int alive = sn_runtime_turn(rt, sn_after(SN_MS(100)));
+        CHECK_GE(alive, 0);
+        if (alive == 0)
+            return turns;
+    }
+    FAIL("%s", "the tasks do not end");
+    return 0;
+}
+
+static int run_in_loop(sn_io_driver io, sn_task_fn *fn, void *arg)
+{
+    sn_runtime *rt;
+    int rc = sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true, .io = io});
+    if (rc < 0)
+        SKIP("this system refuses the driver");
+    CHECK_PTR_EQ(sn_runtime_spawn(rt, fn, arg, .detached = true), NULL);
+    int turns = loop_until_done(rt);
+    sn_runtime_destroy(rt);
+    return turns;
+}
+
+static int three_naps(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_sleep(SN_MS(5)), 0);
+    return 0;
+}
+
+TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_sleeper_is_due)
+{
+    /* the first turn, one for each nap, and those that came a tick too early */
+    CHECK_LE(run_in_loop(SN_IO_AUTO, three_naps, NULL), 12);
+}
+
+static sn_conn *pair[2];
+
+static int write_late(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_sleep(SN_MS(3)), 0);
+    CHECK_EQ(sn_write(pair[1], "x", 1, SN_FOREVER), 1);
+    return 0;
+}
+
+static int read_five(void *arg)
+{
+    (void)arg;
+    char c;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(sn_spawn_detached(write_late, NULL), 0);
+        CHECK_EQ(sn_read(pair[0], &c, 1, SN_FOREVER), 1);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_socket_is_uring)
+{
+    (void)run_in_loop(SN_IO_URING, read_five, NULL);
+}
+
+TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_socket_is_epoll)
+{
+    (void)run_in_loop(SN_IO_EPOLL, read_five, NULL);
+}
+
+TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_socket_is_poll)
+{
+    (void)run_in_loop(SN_IO_POLL, read_five, NULL);
+}
+
+/* ---- bytes from a thread that knows nothing of the runtime ---------------------------------- */
+
+static int pipe_fds[2];
+
+static void *write_to_pipe(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(usleep(5000), 0);
+    CHECK_EQ(write(pipe_fds[1], "x", 1), 1);
+    return NULL;
+}
+
+static int read_pipe(void *arg)
+{
+    (void)arg;
+    char c;
+    CHECK_EQ(sn_wait_fd(pipe_fds[0], SN_READABLE, SN_FOREVER), SN_READABLE);
+    CHECK_EQ(read(pipe_fds[0], &c, 1), 1);
+    return 0;
+}
+
+TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_strangers_pipe_is)
+{
+    static const sn_io_driver drivers[] = {SN_IO_AUTO, SN_IO_EPOLL, SN_IO_POLL};
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        CHECK_EQ(pipe(pipe_fds), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, write_to_pipe, NULL), 0);
+        (void)run_in_loop(drivers[i], read_pipe, NULL);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        close(pipe_fds[0]);
+        close(pipe_fds[1]);
+    }
+}
