@@ -60,7 +60,7 @@ struct sni_driver_ops {
     void (*flush)(struct sni_driver *driver);
 
     /* Locked. Complete what the kernel has ready, without waiting; flushes too. Fair: in the
-     * order in which the kernel tells, at most a few hundred in one call.
+     * order in which the kernel tells, at most some sixty in one call.
      *
      * Returns  how many were completed */
     unsigned (*reap)(struct sni_driver *driver);

@@ -13,9 +13,9 @@
  * before, and one that comes later finds CLOSED. An owner takes the lock once more to unlink its
  * operation before its frame goes away; that also waits for a close that is just at it.
  *
- * Dry. Who reads a stream and gets less than asked knows that there is no more now, and that the
- * next read would be in vain: `dry` remembers it, together with the ticket (driver.h) that the
- * file had before that read. A wait that came to its end makes it doubtful again. The ticket that
+ * Dry. Who tries in vain, or reads a stream and gets less than asked, knows that there is no more
+ * now, and that the next try would be in vain: `dry` remembers it, together with the ticket
+ * (driver.h) that the file had before that try. A wait that came to its end makes it doubtful again. The ticket that
  * goes with a wait is always the one that was there before the try which it is the proof of; never
  * a newer one.
  *
@@ -162,9 +162,18 @@ uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dr
 void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
                     uint32_t ticket)
 {
-    bool is_dry = way == SNI_IN && file->is_stream && result > 0 && (size_t)result < bytes;
-    if (is_dry)
+    bool is_short = way == SNI_IN && file->is_stream && result > 0 && (size_t)result < bytes;
+    if (is_short || result == -EAGAIN)
         sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
+}
+
+uint32_t sni_file_proof(struct sni_file *file, unsigned events)
+{
+    if (events != SNI_READABLE && events != SNI_WRITABLE)
+        return 0;
+    bool dry;
+    uint32_t ticket = sni_file_ticket(file, events == SNI_READABLE ? SNI_IN : SNI_OUT, &dry);
+    return dry ? ticket : 0;
 }
 
 void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket)
@@ -335,11 +344,13 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     for (bool again = true; again;) {
         bool dry;
         uint32_t ticket = sni_file_ticket(file, way, &dry);
-        ptrdiff_t result = dry ? -EAGAIN : sni_op_try(op, file->fd);
-        if (result != -EAGAIN) {
+        ptrdiff_t result = -EAGAIN;
+        if (!dry || is_past(until)) { /* who cannot wait may try at least */
+            result = sni_op_try(op, file->fd);
             sni_file_tried(file, way, result, op->bytes, ticket);
-            return result;
         }
+        if (result != -EAGAIN)
+            return result;
         result = wait_for(file, op, ticket, until, &again);
         if (!again)
             return result;
@@ -353,7 +364,7 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
-    uint32_t ticket = 0; /* nothing was tried */
+    uint32_t ticket = sni_file_proof(file, events);
     return poll_for(file, file->fd, driver, events, &ticket, until);
 }
 

@@ -20,6 +20,10 @@ uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dr
 void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
                     uint32_t ticket);
 
+/* Before a wait for `events` that follows no try: the ticket of an earlier one that was in vain,
+ * else 0. */
+uint32_t sni_file_proof(struct sni_file *file, unsigned events);
+
 /* After a wait: the driver said that it is ready, and gave `ticket`. */
 void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket);
 

@@ -103,7 +103,7 @@ void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 {
-    if (sni_unlikely(!w->plain || task->special)) {
+    if (sni_unlikely(!w->plain || task->special || w->looking)) {
         sni_worker_push_back(w, task);
         return;
     }
@@ -196,7 +196,8 @@ static struct sni_task *draw(struct sni_worker *w)
 static struct sni_task *pick_fairly(struct sni_worker *w)
 {
     w->fair_at = w->tick + SNI_FAIR_TICK;
-    if (sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
+    if ((int32_t)(w->tick - w->look_at) >= 0 &&
+        sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
         sni_atomic_fetch_or(&w->detour, SNI_DETOUR_LOOK, relaxed); /* relaxed: our own */
     if (w->sched->config.seeded)
         return NULL;
@@ -298,6 +299,14 @@ bool sni_sched_has_shared_work(struct sni_sched *sched)
         if (local_len(&sched->workers[i]) > 0)
             return true;
     return false;
+}
+
+/* How many tasks have their turn before one that is queued now. */
+uint32_t sni_worker_backlog(struct sni_worker *w)
+{
+    size_t shared = sni_inject_len(&w->sched->inject) / w->sched->workers_n;
+    size_t own = local_len(w) + w->lottery.count;
+    return (uint32_t)(shared + own < INT32_MAX ? shared + own : INT32_MAX);
 }
 
 /* Is there anything for `w`? */

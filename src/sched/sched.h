@@ -63,9 +63,11 @@ struct sni_worker {
     struct sni_sched *sched;   /* immutable                                             */
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
+    uint32_t look_at;          /* not before this tick the world is looked at, while busy */
     uint32_t fair_at;          /* the tick of the next look at the queue of all          */
     bool plain;                /* immutable: FIFO and not seeded                        */
     bool wakes;                /* immutable: others may take what it queues             */
+    bool looking;              /* at the world: what it wakes goes behind what runs already */
     bool searching;            /* accounted as searching, see idle.h                    */
     enum sni_after after;      /* to be done by the next context                        */
     void *after_what;
@@ -224,6 +226,7 @@ void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task);
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task);
 bool sni_sched_has_shared_work(struct sni_sched *sched);
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w);
+uint32_t sni_worker_backlog(struct sni_worker *w);
 
 /* The worker behind an executor of this kind, or NULL. */
 static inline struct sni_worker *sni_worker_of(struct sni_exec *exec)

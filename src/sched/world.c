@@ -2,13 +2,14 @@
 /* world.c - time and descriptors: what a worker sees of the world outside (R85).
  *
  * A worker has a clockwork and, from the first operation on a descriptor on, a driver. It *looks*
- * at both when it has nothing to run, and every SNI_FAIR_TICK picks while it has; and it sleeps in
+ * at both when it has nothing to run, and now and then while it has; and it sleeps in
  * the driver, or on its parker if it has none, until the next alarm.
  *
  * A worker that is stuck in a long task does not look, and its alarms and completions would wait
- * with it. So somebody *watches*: while workers are busy that have alarms set or operations under
- * way, one of the sleeping workers wakes up every few milliseconds, and if a busy worker has not
- * looked since, does it in its place: what becomes runnable goes to the watcher's queue. Watching
+ * with it; and so would the task in its slot, which nobody was woken for. So somebody *watches*:
+ * while workers are busy, one of the sleeping workers wakes up every few milliseconds, and if a
+ * busy worker has not looked since, does it in its place: what becomes runnable goes to the
+ * watcher's queue. Then it searches, as everybody who wakes up does, also the slots. Watching
  * goes on for some time after all have become idle, so that the wakes in a busy time are few; then
  * it ends, and an idle runtime sleeps for good. Whoever wakes up to work and finds nobody watching
  * wakes one to watch. If all workers are stuck, nobody can help: there is no processor left to run
@@ -16,6 +17,11 @@
  *
  * Looking for another takes its locks for as long as the owner would: the clockwork's and the
  * driver's. They are why others may do it (alarm.h, driver.h).
+ *
+ * What the world wakes is queued in the order in which the kernel told, behind what is runnable
+ * already. Drivers reap in small portions, and a busy worker looks again only when everything that
+ * was queued has had its turn. So a connection does not wait for others that come later, and what
+ * is not taken stays in the kernel's own queue, in order, instead of flooding ours.
  *
  * Before it sleeps, a worker that has operations under way looks again and again for some tens of
  * microseconds, since sleeping and being woken costs more than that; if it has paid lately. Each
@@ -135,7 +141,12 @@ bool sni_world_look(struct sni_worker *w)
 {
     /* relaxed, both: a sign of life, for the watcher; only this thread writes */
     sni_atomic_store(&w->looks, sni_atomic_load(&w->looks, relaxed) + 1, relaxed);
-    return look_for(w) > 0;
+    w->looking = true;
+    unsigned found = look_for(w);
+    w->looking = false;
+    uint32_t backlog = sni_worker_backlog(w);
+    w->look_at = w->tick + (backlog > SNI_FAIR_TICK ? backlog : SNI_FAIR_TICK);
+    return found > 0;
 }
 
 /* Has `w` anything to look at? */
@@ -163,13 +174,15 @@ static unsigned watch(struct sni_worker *w, unsigned *stuck)
     unsigned busy = 0;
     for (unsigned i = 0; i < sched->workers_n; i++) {
         struct sni_worker *other = &sched->workers[i];
-        if (other == w || sni_idle_is_asleep(&sched->idle, i) || !has_world(other))
+        if (other == w || sni_idle_is_asleep(&sched->idle, i))
             continue;
         busy++;
         uint32_t looks = sni_atomic_load(&other->looks, relaxed); /* relaxed: see sni_world_look */
         if (looks == other->looks_seen) {
             ++*stuck;
+            w->looking = true;
             (void)look_for(other);
+            w->looking = false;
         }
         other->looks_seen = looks; /* only the watcher touches it */
     }
@@ -196,7 +209,7 @@ void sni_world_want_watch(struct sni_worker *w)
 {
     struct sni_sched *sched = w->sched;
     /* relaxed: at worst a watcher comes a little later, or one too many wakes up */
-    if (sched->workers_n == 1 || sni_atomic_load(&sched->watched, relaxed) != 0 || !has_world(w))
+    if (sched->workers_n == 1 || sni_atomic_load(&sched->watched, relaxed) != 0)
         return;
     int index = sni_idle_submit(&sched->idle);
     if (index >= 0)

@@ -79,8 +79,8 @@
 #include <unistd.h>
 
 enum {
-    REAP_EVENTS = 256, /* taken from the kernel by one reap          */
-    WAIT_EVENTS = 64,  /* taken by one wait, on the owner's stack    */
+    REAP_EVENTS = 64, /* taken from the kernel by one reap          */
+    WAIT_EVENTS = 64, /* taken by one wait, on the owner's stack    */
 };
 
 struct epoll {

@@ -107,7 +107,7 @@ enum {
 };
 
 enum {
-    REAP_MAX = 256,
+    REAP_MAX = 64,
     PAUSE_NS = 1000000, /* RESTS, and the longest sleep while the kernel takes nothing */
 };
 
