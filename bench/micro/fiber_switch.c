@@ -6,6 +6,7 @@
 #include "bench.h"
 
 #include "fiber/context.h"
+#include "fiber/highwater.h"
 #include "fiber/stack.h"
 
 #include <stdio.h>
@@ -241,6 +242,38 @@ BENCH(stack_get_put, .setup = open_pool, .teardown = close_pool, .note = "warm, 
         bench_keep(rc);
         sni_stack_put(&cache, stack);
     }
+}
+
+static struct sni_highwater marks;
+
+static void open_measured(struct bench *b)
+{
+    open_pool(b);
+    sni_highwater_init(&marks, true);
+}
+
+static void measure_each(struct bench *b, size_t depth)
+{
+    for (uint64_t i = 0; i < b->iterations; i++) {
+        struct sni_stack *stack = NULL;
+        int rc = sni_stack_get(&cache, 0, &stack);
+        bench_keep(rc);
+        stack->hi[-(ptrdiff_t)depth] = 1;
+        sni_highwater_measure(&marks, "bench", stack);
+        sni_stack_put(&cache, stack);
+    }
+}
+
+BENCH(stack_high_water, .setup = open_measured, .teardown = close_pool,
+      .note = "get, measured at the put; one page was used")
+{
+    measure_each(b, 100);
+}
+
+BENCH(stack_high_water_deep, .setup = open_measured, .teardown = close_pool,
+      .note = "the same, a second page was used: discarded, touched again")
+{
+    measure_each(b, 4096);
 }
 
 BENCH(stack_get_put_1000, .ops = RING, .setup = open_pool, .teardown = close_pool,

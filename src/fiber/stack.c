@@ -381,6 +381,15 @@ size_t sni_stack_high_water(const struct sni_stack *stack)
     return untouched < bytes ? bytes - untouched : 0;
 }
 
+size_t sni_stack_high_water_take(struct sni_stack *stack)
+{
+    size_t used = sni_stack_high_water(stack);
+    char *top = stack->hi - ((uintptr_t)stack->hi & (sni_plat_page_bytes() - 1));
+    if (used > (size_t)(stack->hi - top)) /* deeper than the page of its record */
+        sni_plat_discard(stack->lo, (size_t)(top - stack->lo));
+    return used;
+}
+
 bool sni_stack_is_guard_hit(const struct sni_stack *stack, const void *addr,
                             struct sni_stack_overflow *what)
 {

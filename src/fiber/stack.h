@@ -148,6 +148,10 @@ void sni_stack_pool_stats(struct sni_stack_pool *pool, struct sni_stack_stats *s
  * since it was blank. One system call per 4 MiB of size. */
 size_t sni_stack_high_water(const struct sni_stack *stack);
 
+/* The same, and all pages but the topmost go back to the system, so that the next mark is that of
+ * the next user alone. Nobody stands on the stack. One system call more if it was deeper. */
+size_t sni_stack_high_water_take(struct sni_stack *stack);
+
 /* ---- overflow ---------------------------------------------------------------------- */
 
 /* What to tell about an overflow. */

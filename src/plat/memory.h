@@ -33,7 +33,8 @@ int sni_plat_reserve(void **base, size_t bytes);
 /* The same, with *base a multiple of `align`, a power of two and at least a page. */
 int sni_plat_reserve_aligned(void **base, size_t bytes, size_t align);
 
-/* Give address space back, all of a reservation or whole pages of it. NULL with 0 is fine. */
+/* Give address space back, all of a reservation or whole pages of it. NULL with 0 is fine. At the
+ * limit of mappings the system may keep the address space; the memory is given back anyway. */
 void sni_plat_release(void *base, size_t bytes);
 
 /* Ask that touching one page here never brings a huge one: a stack that uses 4 KiB must not
@@ -62,7 +63,8 @@ int sni_plat_guard(void *base, size_t bytes, enum sni_guard_kind kind);
 int sni_plat_guard_each(void *base, size_t bytes, size_t stride, size_t count,
                         enum sni_guard_kind kind, size_t *done);
 
-/* Give memory back and keep the address space: the pages read as zeroes when next touched. */
+/* Give memory back and keep the address space: the pages read as zeroes when next touched. Pages
+ * that the program has locked, by mlockall, stay as they are. */
 void sni_plat_discard(void *base, size_t bytes);
 
 /* How many bytes, counted upwards from `base`, have not been touched since they were reserved

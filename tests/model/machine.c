@@ -7,12 +7,14 @@
  * deadlock, which is also how a lost wake-up shows.
  *
  * The system's park and unpark, and the mutex's rare half, are here too. A park with a deadline may
- * time out whenever the search likes: it is always able to go on. */
+ * time out whenever the search likes: it is always able to go on. The executor of a thread is kept
+ * here as well: the library's thread-local would be one for all virtual threads. */
 #include "model/model_priv.h"
 
 #include "base/atomic.h"
 #include "harness.h"
 #include "plat/thread.h"
+#include "wait/current.h"
 
 #include <sinew/assert.h>
 #include <sinew/errno.h>
@@ -37,6 +39,7 @@ struct thread {
     bool timed;           /* PARKED: may time out */
     bool unparked;
     bool yields; /* others first */
+    struct sni_exec *exec;
 };
 
 static struct {
@@ -55,6 +58,12 @@ static _Alignas(16) char stacks[MODEL_THREADS_MAX + 1][STACK_BYTES];
 int model_running(void)
 {
     return machine.current == CHECKER ? MODEL_NOBODY : machine.current;
+}
+
+bool model_owns(const void *at)
+{
+    uintptr_t from = (uintptr_t)stacks[machine.current];
+    return (uintptr_t)at - from < STACK_BYTES;
 }
 
 unsigned model_self(void)
@@ -212,9 +221,15 @@ static void thread_main(void)
     FAIL("a virtual thread that has ended runs");
 }
 
+/* There in address sanitizer builds. A virtual thread is left where its last step was, so what the
+ * sanitizer knows of its frames is never undone, and would be held against the next one. */
+void __asan_unpoison_memory_region(const volatile void *from, size_t bytes) __attribute__((weak));
+
 static void thread_start(int index, void (*body)(void))
 {
     struct thread *thread = &machine.threads[index];
+    if (__asan_unpoison_memory_region != NULL)
+        __asan_unpoison_memory_region(stacks[index], STACK_BYTES);
     *thread = (struct thread){.body = body, .state = READY};
     getcontext(&thread->context);
     thread->context.uc_stack.ss_sp = stacks[index];
@@ -309,4 +324,18 @@ void sni_mutex_lock_slow(struct sni_mutex *m)
 void sni_mutex_unlock_slow(struct sni_mutex *m)
 {
     sni_plat_unpark(&m->word_.raw_, 1);
+}
+
+/* ---- what src/wait/current.h promises ------------------------------------------------------ */
+
+struct sni_exec *sni_exec_current(void)
+{
+    return machine.current == MODEL_NOBODY ? NULL : machine.threads[machine.current].exec;
+}
+
+void sni_exec_set(struct sni_exec *exec)
+{
+    if (machine.current == MODEL_NOBODY)
+        model_fail("an executor outside of the threads");
+    machine.threads[machine.current].exec = exec;
 }

@@ -3,7 +3,9 @@
  *
  * Store buffers. With them, a store that is not seq_cst is put behind the others of its thread; the
  * thread itself reads its newest one, the others read memory. An RMW, a seq_cst store or fence, and
- * the system's park and unpark empty the buffer first. That is the memory of x86.
+ * the system's park and unpark empty the buffer first. That is the memory of x86. What a thread
+ * stores on its own stack does not wait: nobody knows the place before a later operation tells it,
+ * and when the buffer is emptied the frame may be gone.
  *
  * Orders. Each thread has a vector of times, its own and of each other thread the last one it knows
  * to be in its past. A release leaves the vector at the word it writes, an acquire that reads that
@@ -21,6 +23,7 @@ enum {
     BUFFER_MAX = 16, /* more stores than that push the oldest out */
     PLACES = 256,    /* words with something left at them; a power of two */
     RESULTS = 16,    /* operations in one expression */
+    LOOKS = 3,       /* at one word that did not change, before others go first */
 };
 
 struct clock {
@@ -45,6 +48,9 @@ struct knowledge {
     struct clock told;  /* what relaxed stores leave since the last release fence */
     struct store buffer[BUFFER_MAX];
     unsigned buffered;
+    const void *looked_at; /* by its last operations, which were all loads of the same value */
+    uint64_t looked;
+    unsigned looks;
 };
 
 static struct {
@@ -64,6 +70,7 @@ void model_memory_reset(void)
         memset(&k->told, 0, sizeof(k->told));
         k->now.at[i] = 1;
         k->buffered = 0;
+        k->looked_at = NULL;
     }
 }
 
@@ -201,12 +208,41 @@ void model_buffer_flush(int thread)
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-void *model_load(const void *at, size_t bytes, int order, const char *function)
+/* A step before a load. A thread that looks at one word again and again waits for another. */
+static void step_to_look(const void *at)
+{
+    const struct knowledge *k = self();
+    if (k != NULL && k->looked_at == at && k->looks >= LOOKS)
+        model_yield();
+    else
+        model_step();
+}
+
+static void note_look(struct knowledge *k, const void *at, uint64_t value)
+{
+    bool again = k->looked_at == at && k->looked == value;
+    k->looks = again ? k->looks + 1 : 1;
+    k->looked_at = at;
+    k->looked = value;
+}
+
+/* A step before any other operation. */
+static struct knowledge *step_to_act(void)
 {
     model_step();
     struct knowledge *k = self();
+    if (k != NULL)
+        k->looked_at = NULL;
+    return k;
+}
+
+void *model_load(const void *at, size_t bytes, int order, const char *function)
+{
+    step_to_look(at);
+    struct knowledge *k = self();
     if (k == NULL)
         return give(bytes, read_bytes(at, bytes));
+    note_look(k, at, read_bytes(at, bytes));
     for (unsigned i = k->buffered; i > 0; i--) {
         if (k->buffer[i - 1].at == at)
             return give(bytes, k->buffer[i - 1].value);
@@ -217,16 +253,21 @@ void *model_load(const void *at, size_t bytes, int order, const char *function)
 
 void model_store(void *at, size_t bytes, uint64_t value, int order, const char *function)
 {
-    model_step();
-    struct knowledge *k = self();
+    struct knowledge *k = step_to_act();
     if (k == NULL) {
         write_bytes(at, bytes, value);
         return;
     }
     int thread = model_running();
+    struct store store = {at, bytes, value, tell(k, order_of(order, function))};
+    if (model_owns(at)) {
+        write_bytes(at, bytes, value);
+        *left_at(at) = store.left;
+        return;
+    }
     if (k->buffered == BUFFER_MAX)
         model_buffer_flush_one(thread);
-    k->buffer[k->buffered++] = (struct store){at, bytes, value, tell(k, order_of(order, function))};
+    k->buffer[k->buffered++] = store;
     if (!model_options()->store_buffers || order == __ATOMIC_SEQ_CST)
         model_buffer_flush(thread);
 }
@@ -264,9 +305,8 @@ static void rmw_write(struct knowledge *k, void *at, size_t bytes, uint64_t valu
 void *model_rmw(void *at, size_t bytes, enum model_rmw op, uint64_t operand, int order,
                 const char *function)
 {
-    model_step();
+    struct knowledge *k = step_to_act();
     order = order_of(order, function);
-    struct knowledge *k = self();
     if (k != NULL) {
         model_buffer_flush(model_running());
         hear(k, at, order);
@@ -279,8 +319,7 @@ void *model_rmw(void *at, size_t bytes, enum model_rmw op, uint64_t operand, int
 bool model_cas(void *at, size_t bytes, void *expected, uint64_t value, int success, int failure,
                const char *function)
 {
-    model_step();
-    struct knowledge *k = self();
+    struct knowledge *k = step_to_act();
     if (k != NULL)
         model_buffer_flush(model_running());
     uint64_t old = read_bytes(at, bytes);
@@ -299,8 +338,7 @@ void model_fence(int order, const char *function)
 {
     if (planted(MODEL_PLANT_NO_FENCE, function))
         return;
-    model_step();
-    struct knowledge *k = self();
+    struct knowledge *k = step_to_act();
     order = order_of(order, function);
     if (k == NULL)
         return;

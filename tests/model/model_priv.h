@@ -32,6 +32,9 @@ void model_step(void);
 /* The running thread, or MODEL_NOBODY in setup and check, where nothing is explored. */
 int model_running(void);
 
+/* Whether `at` is on the stack of the running thread. */
+bool model_owns(const void *at);
+
 const struct model_options *model_options(void);
 
 /* memory.c */

@@ -122,6 +122,22 @@ TEST(a_forgotten_fence_is_found_with_store_buffers_only)
     model_finds(&flags, &options, "seen[0] + seen[1] > 0");
 }
 
+/* A frame may be gone when the buffer is emptied. */
+static void write_own_stack(void)
+{
+    SNI_ATOMIC(uint32_t) mine = {0};
+    sni_atomic_store(&x, 1, relaxed);
+    sni_atomic_store(&mine, 1, relaxed);
+    MODEL_CHECK(mine.raw_ == 1);
+    MODEL_CHECK(sni_atomic_load(&mine, relaxed) == 1);
+}
+
+TEST(a_store_on_the_own_stack_does_not_wait_in_the_buffer)
+{
+    static const struct model model = {reset, {write_own_stack}, NULL};
+    model_holds(&model, &(struct model_options){.store_buffers = true});
+}
+
 /* ---- message passing, the pattern of all publications ------------------------------------- */
 
 static void publish(void)
@@ -274,10 +290,18 @@ static void spin_until_x(void)
         model_yield();
 }
 
-TEST(a_loop_that_yields_ends_and_one_that_does_not_is_a_livelock)
+static void look_until_x(void)
+{
+    while (sni_atomic_load(&x, acquire) == 0)
+        ;
+}
+
+TEST(a_loop_that_waits_ends_and_one_that_waits_for_nobody_is_a_livelock)
 {
     static const struct model good = {reset, {spin_until_x, increment}, NULL};
     model_holds(&good, &(struct model_options){0});
+    static const struct model looking = {reset, {look_until_x, increment}, NULL};
+    model_holds(&looking, &(struct model_options){0});
     static const struct model bad = {reset, {spin_until_x}, NULL};
     model_finds(&bad, &(struct model_options){0}, "livelock");
 }

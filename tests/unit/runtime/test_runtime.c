@@ -469,6 +469,100 @@ TEST(an_idle_runtime_does_not_wake_up)
     sn_runtime_destroy(rt);
 }
 
+static struct gate idle_gate;
+
+static int pass_idle_gate(void *arg)
+{
+    (void)arg;
+    gate_pass(&idle_gate);
+    return 1;
+}
+
+static int join_one(void *arg)
+{
+    return sn_join(arg, NULL);
+}
+
+typedef struct awaiter {
+    sn_coro coro;
+    sn_task *other;
+    sn_join_state join;
+    int rc;
+} awaiter;
+
+SN_CORO(awaiter, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(self->rc, sn_join_op(&self->join, self->other, NULL));
+    SN_RETURN(self->rc);
+    SN_END();
+}
+
+/* At a gate, in a join, in an awaited join. */
+static int wait_in_all_ways(void *arg)
+{
+    enum { EACH = 100 };
+    sn_task *t[EACH];
+    int sum = 0;
+    for (int i = 0; i < EACH; i++) {
+        awaiter frame = {.other = sn_spawn(join_one, sn_spawn(pass_idle_gate, NULL))};
+        t[i] = sn_spawn_coro(awaiter, &frame);
+    }
+    for (int i = 0; i < EACH; i++)
+        sum += sn_join(t[i], NULL);
+    *(int *)arg = sum;
+    return sum;
+}
+
+static void mark(const char *text)
+{
+    CHECK_EQ(write(STDOUT_FILENO, text, strlen(text)), strlen(text));
+}
+
+/* 301 tasks wait for two seconds, or SINEW_IDLE_S, and nobody wakes up. The next test looks at this
+ * one, between the two marks, from outside. */
+TEST(an_idle_runtime_whose_tasks_wait_does_not_wake_up)
+{
+    sn_runtime *rt;
+    int sum = 0;
+    gate_init(&idle_gate);
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+    sn_task *t = sn_runtime_spawn(rt, wait_in_all_ways, &sum);
+    while (gate_waiting(&idle_gate) < 100)
+        usleep(1000);
+    usleep(300000);
+    const char *idle_s = getenv("SINEW_IDLE_S");
+    long before = switches_of_workers();
+    mark("idle from here\n");
+    (void)sleep(idle_s != NULL ? (unsigned)atoi(idle_s) : 2);
+    mark("idle to here\n");
+    CHECK_EQ(switches_of_workers(), before);
+    gate_let(&idle_gate, SIZE_MAX);
+    CHECK_EQ(sn_join(t, NULL), 100);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(sum, 100);
+}
+
+#ifdef SINEW_HARNESS_WRAP /* a sanitizer has threads of its own, and does not like to be traced */
+TEST(an_idle_runtime_makes_no_system_call, .limit_s = 60)
+{
+    require_tool("strace", "test");
+    struct command c = run_command("strace -f -qq -o %s/trace /proc/%d/exe --no-fork "
+                                   "an_idle_runtime_whose_tasks_wait_does_not_wake_up 2>&1",
+                                   temp_dir(), (int)getpid());
+    if (strstr(c.output, "ptrace") != NULL || strstr(c.output, "PTRACE") != NULL)
+        SKIP("this machine forbids tracing");
+    CHECK_EQ(c.status, 0);
+    command_finish(&c);
+    /* Between the marks: the sleep of the thread that made them, and nothing else. */
+    c = run_command("awk '/write.*idle from/ { on = 1; next } /write.*idle to/ { on = 0 } "
+                    "on && !/nanosleep/ { print }' %s/trace; grep -c 'write.*\"idle' %s/trace",
+                    temp_dir(), temp_dir());
+    CHECK_STR_EQ(c.output, "2\n");
+    command_finish(&c);
+}
+#endif
+
 /* ---- what is left over (R21, R151) -------------------------------------------------------- */
 
 static atomic_bool release;

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* task_home.c - see task_home.h. */
+#include "model/task_home.h"
+
+#include "plat/region.h"
+#include "plat/thread.h"
+
+#include <string.h>
+
+enum {
+    REGION_BYTES = 4 << 16, /* the arena's head, and a chunk for each size that is used */
+    WAITED = 2,             /* as in task.c: `joiner` is to be read by who ends the task */
+};
+
+static struct {
+    struct sni_home home;
+    struct home_hooks hooks;
+    struct sni_mutex lock; /* of the shelf */
+    struct sni_record_cache shelf;
+    struct life lives[HOME_TASKS_MAX];
+    unsigned tasks;
+    bool gone;
+    SNI_ATOMIC(uint32_t) resumed; /* of the one fiber that waits */
+} here;
+
+/* ---- the region of all records -------------------------------------------------------------- */
+
+static _Alignas(4096) char memory[REGION_BYTES];
+struct sni_region sni_region = {{memory}, sizeof(memory)};
+
+int sni_plat_region(void **base, size_t *bytes)
+{
+    *base = memory;
+    *bytes = sizeof(memory);
+    return 0;
+}
+
+/* ---- the home's operations ------------------------------------------------------------------- */
+
+struct life *life_of(const struct sni_task *task)
+{
+    return &here.lives[task->id];
+}
+
+static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes,
+                      struct sni_record **out, uint64_t *id)
+{
+    (void)exec;
+    MODEL_CHECK(home == &here.home && !here.gone && here.tasks < HOME_TASKS_MAX);
+    *id = here.tasks++;
+    sni_mutex_lock(&here.lock);
+    int rc = sni_record_get(&here.shelf, bytes, out);
+    sni_mutex_unlock(&here.lock);
+    return rc;
+}
+
+static void unspawned(struct sni_exec *exec, struct sni_record *record)
+{
+    (void)exec;
+    (void)record;
+    model_fail("nothing is inherited here, and so nothing can fail");
+}
+
+static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
+{
+    struct sni_task *task = (struct sni_task *)(void *)record;
+    (void)exec;
+    MODEL_CHECK(home == &here.home && !here.gone);
+    model_write(&life_of(task)->memory);
+    sni_mutex_lock(&here.lock);
+    sni_record_put(&here.shelf, record);
+    sni_mutex_unlock(&here.lock);
+}
+
+static void spawned(struct sni_exec *exec, struct sni_task *task)
+{
+    (void)exec;
+    (void)task;
+    model_fail("tasks are made by home_fiber and home_coroutine");
+}
+
+static void ready(struct sni_task *task)
+{
+    MODEL_CHECK(!here.gone);
+    here.hooks.ready(task);
+}
+
+static void ended(struct sni_exec *exec, struct sni_task *task)
+{
+    (void)exec;
+    struct life *life = life_of(task);
+    MODEL_CHECK(!here.gone);
+    life->ended++;
+    model_read(&life->memory);
+    if (task->state.raw_ & WAITED)
+        model_read(&life->joiner);
+    if (here.hooks.ended != NULL)
+        here.hooks.ended(task);
+}
+
+static void leave(struct sni_task *task)
+{
+    (void)task;
+    model_fail("nobody panics here");
+}
+
+static void yield(struct sni_exec *exec, struct sni_task *task)
+{
+    (void)exec;
+    (void)task;
+    model_yield();
+}
+
+/* Called by who is about to wait for the end, right before it says so. */
+static bool take_unstarted(struct sni_task *task)
+{
+    MODEL_CHECK(!here.gone);
+    model_read(&life_of(task)->memory);
+    model_write(&life_of(task)->joiner);
+    return here.hooks.take_unstarted != NULL && here.hooks.take_unstarted(task);
+}
+
+static const struct sni_home_ops home_ops = {
+    .new_record = new_record,
+    .unspawned = unspawned,
+    .free_record = free_record,
+    .spawned = spawned,
+    .ready = ready,
+    .ended = ended,
+    .leave = leave,
+    .yield = yield,
+    .take_unstarted = take_unstarted,
+};
+
+/* ---- fibers that wait ------------------------------------------------------------------------ */
+
+static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
+{
+    (void)exec;
+    if (sni_wait_published(waiter))
+        return;
+    while (sni_atomic_load(&here.resumed, acquire) == 0) /* acquire: pairs with resume */
+        (void)sni_plat_park(&here.resumed.raw_, 0, INT64_MAX);
+}
+
+static void resume(void *fiber)
+{
+    (void)fiber;
+    uint32_t before = sni_atomic_exchange(&here.resumed, 1, release); /* pairs with suspend */
+    MODEL_CHECK(before == 0);
+    sni_plat_unpark(&here.resumed.raw_, 1);
+}
+
+static const struct sni_exec_ops exec_ops = {
+    .suspend = suspend, .resume = resume, .resume_last = resume};
+
+struct sni_task_exec home_exec(struct sni_task *fiber)
+{
+    return (struct sni_task_exec){.exec = {&exec_ops, fiber}, .home = &here.home};
+}
+
+/* ---- for models ------------------------------------------------------------------------------ */
+
+void home_reset(const struct home_hooks *hooks)
+{
+    struct sni_arena *arena;
+    struct sni_record_cache shelf = here.shelf;
+    if (shelf.arena == NULL) { /* once: records stay on the shelf from execution to execution */
+        MODEL_CHECK(sni_arena_get(&arena) == 0);
+        sni_record_cache_init(&shelf, arena);
+    }
+    memset(&here, 0, sizeof(here));
+    here.shelf = shelf;
+    here.home.ops = &home_ops;
+    if (hooks != NULL)
+        here.hooks = *hooks;
+}
+
+static struct sni_task *make(const struct sni_spawn *what, bool handle)
+{
+    struct sni_task *task;
+    MODEL_CHECK(sni_task_new(&here.home, NULL, what, handle, &task) == 0);
+    /* relaxed: the record is ours */
+    uint32_t born = sni_atomic_load(&task->record.generation, relaxed);
+    *life_of(task) = (struct life){.task = task, .born = born};
+    return task;
+}
+
+struct sni_task *home_fiber(sn_task_fn *fn, bool handle)
+{
+    static const sn_spawn_options opts = {.at_ = "model"};
+    return make(&(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .opts = &opts}, handle);
+}
+
+struct sni_task *home_coroutine(sn_future *future, size_t bytes, bool handle)
+{
+    static const sn_spawn_options opts = {.at_ = "model"};
+    return make(&(struct sni_spawn){.kind = SNI_TASK_CORO,
+                                    .future = future,
+                                    .frame = future,
+                                    .frame_bytes = bytes,
+                                    .opts = &opts},
+                handle);
+}
+
+void home_run_to_end(struct sni_task *task, int result)
+{
+    struct life *life = life_of(task);
+    struct sni_task_exec me = home_exec(task);
+    struct sni_exec *before = sni_exec_current();
+    sni_exec_set(&me.exec);
+    task->acting = NULL; /* it has begun */
+    model_write(&life->result);
+    sni_task_complete(&me.exec, task, result);
+    me.exec.fiber = NULL;
+    model_read(&life->memory);
+    sni_task_unref(&me.exec, task);
+    sni_exec_set(before);
+}
+
+void home_is_gone(void)
+{
+    here.gone = true;
+}
+
+void home_check_over(const struct life *life)
+{
+    MODEL_CHECK(life->ended == 1);
+    MODEL_CHECK(life->task->record.generation.raw_ == life->born + 1);
+}
