@@ -65,8 +65,8 @@ static void tell_leftover(struct sni_record *record, void *arg)
 {
     struct leftovers *left = arg;
     struct sni_task *task = (struct sni_task *)(void *)record;
-    /* relaxed: the workers have stopped */
-    if (sni_atomic_load(&record->generation, relaxed) % 2 == 0 ||
+    /* acquire: who just ended the record's life is then seen as a visitor of the scheduler */
+    if (sni_atomic_load(&record->generation, acquire) % 2 == 0 ||
         sni_task_home(task) != &left->sched->home || !sni_task_hold(task))
         return;
     bool complete = sni_task_is_complete(task);

@@ -68,9 +68,13 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
         sni_record_put(&w->records, record); /* the arena is everybody's */
         return;
     }
+    /* Once the record's life has ended, nothing else keeps the runtime. relaxed: that end
+     * publishes the visit, released to sni_task_hold and to the walk over leftovers */
+    sni_atomic_fetch_add(&sched->visitors, 1, relaxed);
     sni_mutex_lock(&sched->outside_lock);
     sni_record_put(&sched->outside, record);
     sni_mutex_unlock(&sched->outside_lock);
+    sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to sni_sched_finish */
 }
 
 static void unspawned(struct sni_exec *exec, struct sni_record *record)

@@ -139,7 +139,7 @@ struct sni_sched {
     struct sni_mutex outside_lock;   /* guards the next                                     */
     struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
-    SNI_ATOMIC(uint32_t) visitors;   /* threads outside that are just queueing a task       */
+    SNI_ATOMIC(uint32_t) visitors;   /* threads outside that queue a task or free a record  */
     SNI_ATOMIC(uint32_t) watched;    /* a worker watches the busy ones, see world.c         */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     struct sni_gather gather;        /* what the foreign loop waits for; under outside_lock */

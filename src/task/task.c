@@ -260,10 +260,21 @@ void sni_task_restore_handle(struct sni_task *task)
     sni_atomic_fetch_or(&task->state, HANDLE, relaxed);
 }
 
+/* Whether the running fiber got the task out of its queue, to run it itself. Only a fiber of the
+ * same runtime asks: for anybody else the home may be gone by now, with the task's end. */
+static bool take_unstarted(struct sni_task *task)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->fiber == NULL)
+        return false;
+    struct sni_home *home = ((struct sni_task_exec *)(void *)exec)->home;
+    return home == sni_task_home(task) && home->ops->take_unstarted(task);
+}
+
 /* Wait until the task, whose handle we used up, has completed. */
 static void wait_for_end(struct sni_task *task)
 {
-    if (sni_task_home(task)->ops->take_unstarted(task)) {
+    if (take_unstarted(task)) {
         run_inline(task);
         return;
     }

@@ -20,7 +20,8 @@ static struct {
     struct life lives[HOME_TASKS_MAX];
     unsigned tasks;
     bool gone;
-    SNI_ATOMIC(uint32_t) resumed; /* of the one fiber that waits */
+    SNI_ATOMIC(uint32_t) visitors; /* who free a record right now: the home stays until they left */
+    SNI_ATOMIC(uint32_t) resumed;  /* of the one fiber that waits */
 } here;
 
 /* ---- the region of all records -------------------------------------------------------------- */
@@ -67,9 +68,13 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     (void)exec;
     MODEL_CHECK(home == &here.home && !here.gone);
     model_write(&life_of(task)->memory);
+    /* relaxed: the end of the record's life publishes it; release below: pairs with home_is_gone */
+    sni_atomic_fetch_add(&here.visitors, 1, relaxed);
     sni_mutex_lock(&here.lock);
-    sni_record_put(&here.shelf, record);
+    sni_record_put(&here.shelf, record); /* from here on the runtime can go away */
     sni_mutex_unlock(&here.lock);
+    MODEL_CHECK(!here.gone);
+    sni_atomic_fetch_sub(&here.visitors, 1, release); /* release: as above */
 }
 
 static void spawned(struct sni_exec *exec, struct sni_task *task)
@@ -220,6 +225,8 @@ void home_run_to_end(struct sni_task *task, int result)
 
 void home_is_gone(void)
 {
+    while (sni_atomic_load(&here.visitors, acquire) != 0) /* acquire: pairs with free_record */
+        ;
     here.gone = true;
 }
 

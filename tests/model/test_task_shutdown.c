@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* test_task_shutdown.c - src/task/task.c, all interleavings (R151): a runtime goes away while a
+ * thread outside still uses a handle of its. After sni_task_hold and sni_task_abandon nobody calls
+ * the home, which is then freed; the record is freed once; who joins learns how it ended. */
+#include "model/model.h"
+#include "model/task_home.h"
+
+#include "harness.h"
+
+#include <sinew/errno.h>
+
+static struct sni_task *task;
+static sn_task *handle;
+static int result;
+
+static int never(void *arg)
+{
+    (void)arg;
+    model_fail("a fiber ran that nobody should have begun");
+}
+
+static void reset_alive(void)
+{
+    home_reset(NULL);
+    task = home_fiber(never, true);
+    handle = sni_task_handle(task);
+    result = 1;
+}
+
+static void reset_ended(void)
+{
+    reset_alive();
+    sni_task_complete(NULL, task, HOME_RESULT);
+    sni_task_unref(NULL, task);
+}
+
+/* What a runtime does with each of its records, when its workers have stopped. */
+static void stop_home(void)
+{
+    if (sni_atomic_load(&task->record.generation, acquire) == life_of(task)->born &&
+        sni_task_hold(task))
+        sni_task_abandon(task);
+    home_is_gone();
+}
+
+/* The task may end before the workers stop. */
+static void end_and_stop(void)
+{
+    home_run_to_end(task, HOME_RESULT);
+    stop_home();
+}
+
+static void joiner(void)
+{
+    result = sn_join(handle, NULL);
+}
+
+static void detacher(void)
+{
+    result = sn_detach(handle);
+}
+
+static void check_freed(void)
+{
+    MODEL_CHECK(task->record.generation.raw_ == life_of(task)->born + 1);
+}
+
+static void check_joined(void)
+{
+    check_freed();
+    MODEL_CHECK(result == HOME_RESULT || result == -ECANCELED || result == -ESRCH);
+}
+
+static void check_detached(void)
+{
+    check_freed();
+    MODEL_CHECK(result == 0 || result == -ESRCH);
+}
+
+static void explore(const struct model *model)
+{
+    model_holds(model, &(struct model_options){.preemptions = 4, .random = 5000});
+    model_holds(model, &(struct model_options){.preemptions = 3, .store_buffers = true});
+}
+
+TEST(task_is_joined_while_its_runtime_gives_it_up, .limit_s = 60)
+{
+    static const struct model alive = {reset_alive, {stop_home, joiner}, check_joined};
+    static const struct model ended = {reset_ended, {stop_home, joiner}, check_joined};
+    static const struct model ending = {reset_alive, {end_and_stop, joiner}, check_joined};
+    explore(&alive);
+    explore(&ended);
+    explore(&ending);
+}
+
+TEST(task_is_detached_while_its_runtime_gives_it_up, .limit_s = 60)
+{
+    static const struct model alive = {reset_alive, {stop_home, detacher}, check_detached};
+    static const struct model ended = {reset_ended, {stop_home, detacher}, check_detached};
+    explore(&alive);
+    explore(&ended);
+}
