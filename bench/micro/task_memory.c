@@ -27,9 +27,11 @@ enum {
     SETTLE_US = 300 * 1000,
 };
 
+enum { BEGUN, BLOCKED, DONE };
+
 /* What the sample's process tells, one after the other. */
 struct told {
-    enum { BEGUN, BLOCKED, DONE } what;
+    unsigned what;     /* BEGUN and so on */
     double bytes_each; /* DONE */
 };
 
@@ -43,7 +45,7 @@ struct crowd {
 
 static struct crowd crowd;
 
-static void tell(int what, double bytes_each)
+static void tell(unsigned what, double bytes_each)
 {
     struct told told = {.what = what, .bytes_each = bytes_each};
     if (write(crowd.pipe, &told, sizeof(told)) != (ssize_t)sizeof(told))
@@ -131,9 +133,9 @@ _Noreturn static void sample_process(void)
     _exit(rc); /* without the time of giving everything back */
 }
 
-static bool hear(int fd, int what, struct told *told)
+static bool hear(int fd, unsigned what, struct told *told)
 {
-    return read(fd, told, sizeof(*told)) == (ssize_t)sizeof(*told) && (int)told->what == what;
+    return read(fd, told, sizeof(*told)) == (ssize_t)sizeof(*told) && told->what == what;
 }
 
 static void measure(struct bench *b, bool coroutines)

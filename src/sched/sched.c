@@ -289,7 +289,10 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     memset(sched->workers, 0, bytes);
     for (unsigned i = 0; i < sched->workers_n; i++)
         worker_init(&sched->workers[i], sched, i);
-    rc = config->single_threaded ? 0 : start_threads(sched);
+    for (unsigned i = 0; i < sched->workers_n && rc == 0; i++)
+        rc = sni_worker_init_loop(&sched->workers[i]);
+    if (rc == 0 && !config->single_threaded)
+        rc = start_threads(sched);
     if (rc < 0)
         sni_sched_finish(sched);
     return rc;
@@ -317,6 +320,8 @@ void sni_sched_finish(struct sni_sched *sched)
     for (unsigned i = 0; i < sched->workers_n; i++)
         sni_world_finish(&sched->workers[i]);
     for (unsigned i = 0; i < sched->workers_n; i++) {
+        if (sched->workers[i].loop_stack != NULL)
+            sni_stack_put(&sched->workers[i].stacks, sched->workers[i].loop_stack);
         sni_record_cache_finish(&sched->workers[i].records);
         sni_stack_cache_finish(&sched->workers[i].stacks);
         sni_lottery_finish(&sched->workers[i].lottery);

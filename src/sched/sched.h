@@ -87,9 +87,10 @@ struct sni_worker {
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
     struct sni_context native;
-    struct sni_context dead; /* a context that is left for ever, while it is left     */
-    struct sni_stack *loop_stack;
-    uint64_t fp_control; /* the words that tasks begin with, see keeps_fp         */
+    struct sni_context dead;      /* a fiber's that is left for ever, while it is left     */
+    struct sni_stack *loop_stack; /* from beginning to end                             */
+    bool loop_again;              /* the loop was left by a panic and begins anew         */
+    uint64_t fp_control;          /* the words that tasks begin with, see keeps_fp         */
     struct sni_record_cache records;
     struct sni_stack_cache stacks;
     struct sni_rand rand;
@@ -190,6 +191,11 @@ struct sni_worker *sni_worker_current(void);
 /* ---- between the files of this room ---------------------------------------------------- */
 
 extern const struct sni_exec_ops sni_worker_exec_ops;
+
+/* The stack of the worker's loop, before it runs for the first time.
+ *
+ * Returns  0, -ENOMEM */
+int sni_worker_init_loop(struct sni_worker *w);
 
 /* worker.c: the thread's part; returns when the scheduler stops or `until` has completed. */
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until);

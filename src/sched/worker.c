@@ -363,18 +363,24 @@ static void loop_main(void *pass)
     sni_context_exit(&w->loop, &w->native, w);
 }
 
-static int make_loop(struct sni_worker *w)
+int sni_worker_init_loop(struct sni_worker *w)
 {
-    int rc = sni_stack_get(&w->stacks, LOOP_STACK_BYTES, &w->loop_stack);
-    if (rc == 0)
-        rc = sni_context_make(&w->loop, w->loop_stack->lo, w->loop_stack->hi, loop_main);
-    return rc;
+    return sni_stack_get(&w->stacks, LOOP_STACK_BYTES, &w->loop_stack);
+}
+
+/* Run the loop until it ends, from its beginning after each panic of a coroutine. */
+static void run_loop(struct sni_worker *w)
+{
+    do {
+        w->loop_again = false;
+        int rc = sni_context_make(&w->loop, w->loop_stack->lo, w->loop_stack->hi, loop_main);
+        sni_assert(rc == 0, "contexts cannot be switched on this thread");
+        (void)arrive(sni_context_switch(&w->native, &w->loop, w));
+    } while (w->loop_again);
 }
 
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until)
 {
-    int rc = make_loop(w);
-    sni_assert(rc == 0, "a worker has no memory for its own stack");
     w->drive = drive;
     w->until = until;
     uint32_t detour = drive == SNI_DRIVE_TURN ? SNI_DETOUR_TURN : 0;
@@ -384,22 +390,16 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
         sni_atomic_store(&w->detour, detour, relaxed); /* relaxed: this thread drives        */
     w->fp_control = sni_fp_control_get();
     sni_exec_set(&w->exec.exec);
-    (void)arrive(sni_context_switch(&w->native, &w->loop, w));
+    run_loop(w);
     sni_exec_set(NULL);
-    sni_stack_put(&w->stacks, w->loop_stack);
-    w->loop_stack = NULL;
 }
 
-/* A coroutine panicked: leave the loop's stack, with the poll on it, and begin a new loop. */
+/* A coroutine panicked: leave the loop, with the poll on its stack, and begin it anew. */
 _Noreturn static void leave_loop(struct sni_worker *w)
 {
-    struct sni_stack *old = w->loop_stack;
-    w->dead = w->loop;
     w->exec.polling = NULL;
-    int rc = make_loop(w);
-    sni_assert(rc == 0, "a worker has no memory for a new stack after a panic");
-    do_after(w, SNI_AFTER_PUT_STACK, old);
-    sni_context_exit(&w->dead, &w->loop, w);
+    w->loop_again = true;
+    sni_context_exit(&w->loop, &w->native, w);
 }
 
 void sni_worker_leave(struct sni_task *task)

@@ -9,7 +9,6 @@
 
 enum {
     REGION_BYTES = 4 << 16, /* the arena's head, and a chunk for each size that is used */
-    WAITED = 2,             /* as in task.c: `joiner` is to be read by who ends the task */
 };
 
 static struct {
@@ -22,6 +21,7 @@ static struct {
     bool gone;
     SNI_ATOMIC(uint32_t) visitors; /* who free a record right now: the home stays until they left */
     SNI_ATOMIC(uint32_t) resumed;  /* of the one fiber that waits */
+    struct life *waited_for;       /* by that one                 */
 } here;
 
 /* ---- the region of all records -------------------------------------------------------------- */
@@ -97,8 +97,6 @@ static void ended(struct sni_exec *exec, struct sni_task *task)
     MODEL_CHECK(!here.gone);
     life->ended++;
     model_read(&life->memory);
-    if (task->state.raw_ & WAITED)
-        model_read(&life->joiner);
     if (here.hooks.ended != NULL)
         here.hooks.ended(task);
 }
@@ -122,6 +120,7 @@ static bool take_unstarted(struct sni_task *task)
     MODEL_CHECK(!here.gone);
     model_read(&life_of(task)->memory);
     model_write(&life_of(task)->joiner);
+    here.waited_for = life_of(task);
     return here.hooks.take_unstarted != NULL && here.hooks.take_unstarted(task);
 }
 
@@ -151,6 +150,8 @@ static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 static void resume(void *fiber)
 {
     (void)fiber;
+    if (here.waited_for != NULL)
+        model_read(&here.waited_for->joiner); /* as who ends the task did just before */
     uint32_t before = sni_atomic_exchange(&here.resumed, 1, release); /* pairs with suspend */
     MODEL_CHECK(before == 0);
     sni_plat_unpark(&here.resumed.raw_, 1);
@@ -216,10 +217,9 @@ void home_run_to_end(struct sni_task *task, int result)
     sni_exec_set(&me.exec);
     task->acting = NULL; /* it has begun */
     model_write(&life->result);
-    sni_task_complete(&me.exec, task, result);
-    me.exec.fiber = NULL;
     model_read(&life->memory);
-    sni_task_unref(&me.exec, task);
+    sni_task_end(&me.exec, task, result);
+    me.exec.fiber = NULL;
     sni_exec_set(before);
 }
 

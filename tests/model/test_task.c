@@ -287,10 +287,9 @@ TEST(task_a_stale_handle_never_touches_the_next_life_of_the_record, .limit_s = 6
 
 TEST(task_planted_end_without_read_modify_write_is_found)
 {
-    model_finds(
-        &join_by_thread,
-        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_task_complete"},
-        "deadlock");
+    model_finds(&join_by_thread,
+                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_task_end"},
+                "deadlock");
 }
 
 TEST(task_planted_watch_without_compare_and_swap_is_found)
@@ -301,19 +300,11 @@ TEST(task_planted_watch_without_compare_and_swap_is_found)
         "deadlock");
 }
 
-TEST(task_planted_watch_that_releases_nothing_is_found)
-{
-    model_finds(&join_by_fiber,
-                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_task_watch"},
-                "a race");
-}
-
 TEST(task_planted_end_that_releases_nothing_is_found)
 {
-    model_finds(
-        &join_by_thread,
-        &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_task_complete"},
-        "a race");
+    model_finds(&join_by_thread,
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_task_end"},
+                "a race");
 }
 
 TEST(task_planted_use_of_a_handle_without_compare_and_swap_has_two_winners)

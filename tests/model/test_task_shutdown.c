@@ -30,8 +30,7 @@ static void reset_alive(void)
 static void reset_ended(void)
 {
     reset_alive();
-    sni_task_complete(NULL, task, HOME_RESULT);
-    sni_task_unref(NULL, task);
+    sni_task_end(NULL, task, HOME_RESULT);
 }
 
 /* What a runtime does with each of its records, when its workers have stopped. */

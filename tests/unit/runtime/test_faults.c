@@ -199,6 +199,34 @@ TEST(fibers_that_get_no_stack_end_with_enomem_and_the_others_run, .limit_s = 60)
     CHECK_GE(fail_all_from_each(&single), 33);
 }
 
+/* From before the runtime is made: it is refused, or it works as far as its memory goes. */
+static uint64_t fail_all_of_a_life(const sn_runtime_options *opts)
+{
+    check_good_run(opts);
+    check_good_run(opts);
+    int64_t mapped = faulty_mapped_bytes();
+    for (uint64_t k = 1;; k++) {
+        faulty_at(FAULTY_MMAP, k, true);
+        struct seen seen = run_scenario(opts, 0);
+        bool hit = faulty_end();
+        CHECK_EQ(faulty_mapped_bytes(), mapped);
+        if (!hit) {
+            CHECK(seen.created == 0 && seen.ran == 0 && seen.refused == 0);
+            return k - 1;
+        }
+        check_good_run(opts);
+    }
+}
+
+TEST(a_runtime_that_gets_no_address_space_is_refused, .limit_s = 60)
+{
+    CHECK_GE(fail_all_of_a_life(&single), 33);
+    CHECK_GE(fail_all_of_a_life(&two), 6);
+    faulty_at(FAULTY_MMAP, 1, true);
+    CHECK_EQ(run_scenario(&two, 0).created, -ENOMEM);
+    CHECK(faulty_end());
+}
+
 /* ---- the first runtime of a process ---------------------------------------------------------- */
 
 /* Exit status of a child. */
