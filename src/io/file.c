@@ -68,7 +68,7 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
 
 int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */
@@ -108,7 +108,7 @@ void sni_file_unuse(struct sni_file *file)
 
 int sni_file_close(uint64_t handle)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* wait_fd.c - waiting for descriptors that are not ours. */
+/* wait_fd.c - waiting for descriptors that are not ours.
+ *
+ * Nothing is kept about them between two waits: they may be closed and used anew without our
+ * knowledge. So each wait is registered with the kernel by itself. */
 #include "io/file_op.h"
 
 #include <sinew/errno.h>

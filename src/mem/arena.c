@@ -11,6 +11,9 @@
  * its cache neither empty nor full takes neither lock nor atomic operation. A record may be
  * put into another cache than it came from; batches even that out.
  *
+ * Records that are taken one by one, without a cache, are of another kind: they have chunks of
+ * their own, so a handle of one kind is never taken for one of the other.
+ *
  * Generations: a put makes the generation even (dead), a get makes it odd (alive). Finding is
  * racy by nature: a handle may go stale right after. Callers that must know hold a reference. */
 #include "mem/arena.h"
@@ -25,7 +28,9 @@ enum {
     CHUNK_BYTES = 64 << 10,
     BATCH = 64, /* records that change hands at once                       */
     CACHED_MAX = SNI_RECORDS_CACHED_MAX,
-    CLASS_NONE = 0, /* of a chunk that is not in use; else the class + 1       */
+    CLASS_NONE = 0,             /* of a chunk that is not in use; else the class + 1       */
+    OTHER = SNI_RECORD_CLASSES, /* added to the class of records that are not cached */
+    KINDS = 2,
 };
 
 struct sni_arena {
@@ -33,7 +38,7 @@ struct sni_arena {
     SNI_ATOMIC(uint32_t) chunks; /* in use, from the start; grows, read by anyone     */
     uint32_t chunks_max;         /* immutable                                         */
     char *first_chunk;           /* immutable                                         */
-    struct sni_record *free[SNI_RECORD_CLASSES];
+    struct sni_record *free[KINDS * SNI_RECORD_CLASSES];
     uint8_t class_of[]; /* per chunk, written before it is counted           */
 };
 
@@ -66,7 +71,7 @@ int sni_arena_get(struct sni_arena **out)
 
 static size_t class_bytes(uint32_t class)
 {
-    return (size_t)(class + 1) * SNI_RECORD_STEP;
+    return (size_t)(class % SNI_RECORD_CLASSES + 1) * SNI_RECORD_STEP;
 }
 
 /* Put a batch of `class` into the free list from a new chunk. Under the lock. */
@@ -146,7 +151,7 @@ int sni_record_take(size_t bytes, struct sni_record **out)
     int rc = sni_arena_get(&arena);
     if (rc < 0)
         return rc;
-    uint32_t class = (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
+    uint32_t class = OTHER + (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
     sni_mutex_lock(&arena->lock);
     if (arena->free[class] == NULL)
         rc = grow(arena, class);
@@ -176,6 +181,7 @@ void sni_record_give(struct sni_record *record)
  * 2^16 / steps up, for which the quotient is exact. */
 static bool begins_record(uint32_t class, uint32_t within)
 {
+    class %= SNI_RECORD_CLASSES;
 #define FACTOR(n) (((1u << 16) + (n) - 1) / (n))
     static const uint32_t factor[SNI_RECORD_CLASSES] = {
         FACTOR(1),  FACTOR(2),  FACTOR(3),  FACTOR(4),  FACTOR(5),  FACTOR(6),
@@ -189,7 +195,8 @@ static bool begins_record(uint32_t class, uint32_t within)
            end <= CHUNK_BYTES / SNI_RECORD_STEP;
 }
 
-struct sni_record *sni_arena_find(uint64_t handle)
+/* The living record of `handle`, if its class is one of `first` and the following. */
+static inline struct sni_record *find(uint64_t handle, uint32_t first)
 {
     struct sni_arena *arena = sni_plat_region_base();
     if (sni_unlikely(arena == NULL))
@@ -200,7 +207,8 @@ struct sni_record *sni_arena_find(uint64_t handle)
     if (chunk >= sni_atomic_load(&arena->chunks, acquire))
         return NULL;
     uint32_t within = (uint32_t)(offset % CHUNK_BYTES);
-    if (!begins_record(arena->class_of[chunk] - 1u, within))
+    uint32_t class = arena->class_of[chunk] - 1u;
+    if (class - first >= SNI_RECORD_CLASSES || !begins_record(class, within))
         return NULL;
     struct sni_record *record =
         (struct sni_record *)(void *)(arena->first_chunk + chunk * CHUNK_BYTES + within);
@@ -210,12 +218,24 @@ struct sni_record *sni_arena_find(uint64_t handle)
     return alive ? record : NULL;
 }
 
+struct sni_record *sni_arena_find(uint64_t handle)
+{
+    return find(handle, 0);
+}
+
+struct sni_record *sni_arena_find_other(uint64_t handle)
+{
+    return find(handle, OTHER);
+}
+
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg)
 {
     /* acquire: pairs with the release in grow */
     uint32_t chunks = sni_atomic_load(&arena->chunks, acquire);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        if (arena->class_of[chunk] > OTHER)
+            continue;
         char *at = arena->first_chunk + (size_t)chunk * CHUNK_BYTES;
         size_t stride = class_bytes(arena->class_of[chunk] - 1u);
         for (size_t n = 0; n < CHUNK_BYTES / stride; n++)

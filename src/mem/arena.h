@@ -104,7 +104,8 @@ static inline void sni_record_put(struct sni_record_cache *cache, struct sni_rec
         sni_record_cache_drain(cache, class);
 }
 
-/* The same two for whoever has no cache, from and to the process's arena; they take its lock.
+/* Records of the other kind, for whoever has no cache: from and to the process's arena, under its
+ * lock.
  *
  * Returns  0, -ENOMEM */
 int sni_record_take(size_t bytes, struct sni_record **out);
@@ -121,7 +122,10 @@ static inline uint64_t sni_record_handle(const struct sni_record *record)
 /* The living record of `handle`, or NULL. */
 struct sni_record *sni_arena_find(uint64_t handle);
 
-/* Call `fn` for each record that was ever used; it looks at the generation itself. */
+/* The same for records of the other kind (sni_record_take). */
+struct sni_record *sni_arena_find_other(uint64_t handle);
+
+/* Call `fn` for each record of a cache that was ever used; it looks at the generation itself. */
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg);
 

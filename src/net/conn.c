@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* conn.c - connections: making them, reading, writing, closing (R82, R84). */
+/* conn.c - connections: making them, reading, writing, closing (R82, R84).
+ *
+ * Each call uses the file of its handle for as long as it lasts (io/file.h), which is what makes a
+ * close from elsewhere safe. The future forms differ only in how they try. */
 #include "net/sock.h"
 
 #include "io/file_op.h"

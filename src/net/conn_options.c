@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* conn_options.c - properties and addresses of a connection. */
+/* conn_options.c - properties and addresses of a connection.
+ *
+ * One number per option, whatever the system's form of it; those that need more than one system
+ * option are put together here. */
 #include "net/sock.h"
 
 #include "plat/socket.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* dgram.c - sockets for datagrams: UDP, and Unix (R82). */
+/* dgram.c - sockets for datagrams: UDP, and Unix (R82).
+ *
+ * A datagram goes with an address, so all of it is sendmsg and recvmsg. MSG_TRUNC makes the system
+ * tell the real length of one that did not fit. */
 #include "net/sock.h"
 
 #include "io/file_op.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sock.c - what listeners, connections and datagram sockets have in common. */
+/* sock.c - what listeners, connections and datagram sockets have in common.
+ *
+ * A handle that users hold is that of the file (io/file.h); its kind is kept there, so that one of
+ * another kind is an error. */
 #include "net/sock.h"
 
 #include "net/sockaddr.h"

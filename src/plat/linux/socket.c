@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* socket.c - sockets on Linux. See socket.h. */
+/* socket.c (linux) - see socket.h.
+ *
+ * Calls that a signal may interrupt are made anew; the others cannot be interrupted, or go on by
+ * themselves (connect). */
 #include "plat/socket.h"
 
 #include <errno.h>
