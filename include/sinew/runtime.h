@@ -31,25 +31,40 @@ typedef enum sn_io_driver {
     SN_IO_POLL,
 } sn_io_driver;
 
+/* What a program wants to be told, each NULL or a function, called with `arg`. They run on the
+ * worker's thread, in the middle of its work: they must be short, and neither wait nor spawn. */
+typedef struct sn_hooks {
+    void (*thread_started)(unsigned worker, void *arg); /* before it runs the first task      */
+    void (*thread_stops)(unsigned worker, void *arg);   /* after the last                     */
+    void (*task_spawned)(uint64_t id, const char *name, const char *at, void *arg);
+    void (*task_ended)(uint64_t id, const char *name, const char *at, void *arg);
+    void *arg;
+} sn_hooks;
+
 /* What a runtime may be told when it is made. */
 typedef struct sn_runtime_options {
-    unsigned workers;      /* threads that run tasks; default: the processors this process
+    unsigned workers;        /* threads that run tasks; default: the processors this process
                               may use (affinity mask and cgroup quota)                        */
-    bool single_threaded;  /* Level 1: no threads; tasks run on the thread in block_on        */
-    bool no_steal;         /* a task stays on the worker that made it runnable                */
-    bool pin;              /* each worker stays on one processor                              */
-    bool lifo;             /* fork-join: a worker runs its newest task first, others steal its
+    bool single_threaded;    /* Level 1: no threads; tasks run on the thread in block_on        */
+    bool no_steal;           /* a task stays on the worker that made it runnable                */
+    bool pin;                /* each worker stays on one processor                              */
+    bool lifo;               /* fork-join: a worker runs its newest task first, others steal its
                               oldest; default: first come, first served                      */
-    uint64_t seed;         /* single-threaded: every choice of what runs next is drawn from
+    uint64_t seed;           /* single-threaded: every choice of what runs next is drawn from
                               this number, and the same one gives the same order; for tests.
                               0: first come, first served                                     */
-    bool virtual_time;     /* single-threaded: the clock stands still while a task can run, and
+    bool virtual_time;       /* single-threaded: the clock stands still while a task can run, and
                               jumps to the next deadline when none can; for tests             */
-    int64_t timer_tick_ns; /* how exact deadlines are, at most SN_S(1); default 65536 ns. Rounded
+    int64_t timer_tick_ns;   /* how exact deadlines are, at most SN_S(1); default 65536 ns. Rounded
                               up to a power of two                                            */
-    size_t stack_bytes;    /* of a fiber that asks for nothing; default 64 KiB                */
-    sn_io_driver io;       /* default: SINEW_IO, else SN_IO_AUTO                             */
-    const char *name;      /* of its threads; default "sinew"                                 */
+    size_t stack_bytes;      /* of a fiber that asks for nothing; default 64 KiB                */
+    unsigned queue_capacity; /* tasks in a worker's own queue, a power of two from 2 to 65,536;
+                              default 256. What is more goes to the queue of all              */
+    bool measure_stacks;     /* keep how deep the stacks of fibers were, by the place of their
+                              spawn, see sn_runtime_stacks; costs microseconds per fiber      */
+    sn_hooks hooks;          /* who wants to be told                                            */
+    sn_io_driver io;         /* default: SINEW_IO, else SN_IO_AUTO                             */
+    const char *name;        /* of its threads; default "sinew"                                 */
 } sn_runtime_options;
 
 /* Make a runtime. `opts` may be NULL.
@@ -100,6 +115,16 @@ SN_API SN_MUST_USE int sn_runtime_turn(sn_runtime *rt, sn_deadline until);
  *          -EINVAL   the runtime has threads of its own
  *          -EMFILE, -ENFILE, -ENOMEM  the system gives none */
 SN_API SN_MUST_USE int sn_runtime_fd(sn_runtime *rt);
+
+/* How deep stacks were, if the option measure_stacks was set: `tell` is called for each place of a
+ * spawn, in no order, with the deepest use of any fiber from there that has ended, in whole pages,
+ * and the number of such fibers. `at` is NULL for all places that found no room in the table.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the number of places */
+SN_API int sn_runtime_stacks(sn_runtime *rt,
+                             void (*tell)(const char *at, size_t bytes, uint64_t fibers, void *arg),
+                             void *arg);
 
 /* Wait until all tasks of `rt` have ended, but not past `until`; then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with

@@ -20,6 +20,7 @@ enum {
     WORKERS_MAX = SNI_WORKERS_MAX,
     STACK_BYTES_MIN = 8 << 10,
     STACK_BYTES_DEFAULT = 64 << 10,
+    CAPACITY_MAX = 1 << 16,
     TICK_NS_DEFAULT = 1 << 16,
     TICK_NS_MAX = 1000000000,
 };
@@ -79,6 +80,17 @@ static int choose(const char *option, const char *variable, unsigned long long s
     return from_environment(variable, least, most, value);
 }
 
+static int check_capacity(unsigned capacity)
+{
+    int rc = check_number("the option queue_capacity", capacity, 2, CAPACITY_MAX);
+    if (rc == 0 && (capacity & (capacity - 1)) != 0) {
+        fprintf(stderr, "sinew: the option queue_capacity is %u, which is no power of two\n",
+                capacity);
+        rc = -EINVAL;
+    }
+    return rc;
+}
+
 static int configure(const sn_runtime_options *opts, struct sni_sched_config *config)
 {
     unsigned long long workers, stack_bytes, seed = opts->seed;
@@ -98,6 +110,8 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
     if (rc == 0 && opts->timer_tick_ns != 0)
         rc = check_number("the option timer_tick_ns", (unsigned long long)opts->timer_tick_ns, 1,
                           TICK_NS_MAX);
+    if (rc == 0 && opts->queue_capacity != 0)
+        rc = check_capacity(opts->queue_capacity);
     if (rc < 0)
         return rc;
     *config = (struct sni_sched_config){
@@ -106,6 +120,9 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
         .no_steal = opts->no_steal,
         .pin = opts->pin,
         .lifo = opts->lifo,
+        .queue_capacity = opts->queue_capacity != 0 ? opts->queue_capacity : SNI_RUNQ_CAPACITY,
+        .measure_stacks = opts->measure_stacks,
+        .hooks = opts->hooks,
         .virtual_time = opts->virtual_time,
         .tick_ns = opts->timer_tick_ns != 0 ? opts->timer_tick_ns : TICK_NS_DEFAULT,
         .stack_bytes = (size_t)stack_bytes,
@@ -190,6 +207,18 @@ int sn_runtime_turn(sn_runtime *rt, sn_deadline until)
 int sn_runtime_fd(sn_runtime *rt)
 {
     return rt->sched.config.single_threaded ? sni_sched_event_fd(&rt->sched) : -EINVAL;
+}
+
+int sn_runtime_stacks(sn_runtime *rt,
+                      void (*tell)(const char *at, size_t bytes, uint64_t fibers, void *arg),
+                      void *arg)
+{
+    size_t cursor = 0;
+    int places = 0;
+    struct sni_highwater_mark mark;
+    for (; sni_highwater_next(&rt->sched.marks, &cursor, &mark); places++)
+        tell(mark.at, mark.bytes, mark.stacks, arg);
+    return places;
 }
 
 int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)

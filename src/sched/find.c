@@ -267,17 +267,25 @@ static struct sni_task *steal_from(struct sni_worker *w, struct sni_worker *vict
     return sni_task_of(first);
 }
 
-static struct sni_task *steal(struct sni_worker *w, bool last)
+/* From `n` victims, beginning with a random one. */
+static struct sni_task *steal_among(struct sni_worker *w, const uint16_t *victims, unsigned n,
+                                    bool last)
 {
-    unsigned n = w->sched->workers_n;
-    unsigned start = (unsigned)sni_rand_below(&w->rand, n);
+    unsigned start = n > 0 ? (unsigned)sni_rand_below(&w->rand, n) : 0;
     for (unsigned i = 0; i < n; i++) {
-        struct sni_worker *victim = &w->sched->workers[(start + i) % n];
-        struct sni_task *task = victim != w ? steal_from(w, victim, last) : NULL;
+        struct sni_worker *victim = &w->sched->workers[victims[(start + i) % n]];
+        struct sni_task *task = steal_from(w, victim, last);
         if (task != NULL)
             return task;
     }
     return NULL;
+}
+
+static struct sni_task *steal(struct sni_worker *w, bool last)
+{
+    unsigned far = w->sched->workers_n - 1 - w->near_n;
+    struct sni_task *task = steal_among(w, w->victims, w->near_n, last);
+    return task != NULL ? task : steal_among(w, w->victims + w->near_n, far, last);
 }
 
 struct sni_task *sni_worker_search(struct sni_worker *w)

@@ -126,6 +126,9 @@ static void task_ended(struct sni_exec *exec, struct sni_task *task)
 {
     struct sni_worker *w = sni_worker_of(exec);
     sni_assert(w != NULL, "a task ended outside its runtime");
+    const sn_hooks *hooks = &w->sched->config.hooks;
+    if (sni_unlikely(hooks->task_ended != NULL))
+        hooks->task_ended(task->id, task->name, task->at, hooks->arg);
     /* relaxed, release: pairs with the acquire in sni_sched_alive */
     uint64_t before = sni_atomic_load(&w->ended, relaxed);
     sni_atomic_store(&w->ended, before + 1, release);
@@ -175,11 +178,19 @@ int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
 
 /* ---- spawning and driving --------------------------------------------------------------- */
 
+static void tell_spawn(struct sni_sched *sched, const struct sni_task *task)
+{
+    const sn_hooks *hooks = &sched->config.hooks;
+    if (sni_unlikely(hooks->task_spawned != NULL))
+        hooks->task_spawned(task->id, task->name, task->at, hooks->arg);
+}
+
 static void task_spawned(struct sni_exec *exec, struct sni_task *task)
 {
     struct sni_worker *w = (struct sni_worker *)(void *)exec;
     task->worker = (uint16_t)w->index;
     sni_probe_count(&w->probe, SNI_PROBE_spawns);
+    tell_spawn(w->sched, task);
     sni_worker_push_back(w, task);
 }
 
@@ -192,6 +203,7 @@ int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool 
         return rc;
     if (has_handle)
         *handle = sni_task_handle(task); /* before it can run, end and be gone */
+    tell_spawn(sched, task);
     sni_sched_push(sched, task);
     return 0;
 }
@@ -227,7 +239,12 @@ static void worker_thread(void *arg)
     if (w->sched->config.pin)
         (void)sni_plat_thread_pin(sni_plat_cpu_nth((int)w->index));
     (void)sni_plat_fault_thread_init(&fault);
+    const sn_hooks *hooks = &w->sched->config.hooks;
+    if (hooks->thread_started != NULL)
+        hooks->thread_started(w->index, hooks->arg);
     sni_worker_run(w, SNI_DRIVE_THREAD, NULL);
+    if (hooks->thread_stops != NULL)
+        hooks->thread_stops(w->index, hooks->arg);
     sni_plat_fault_thread_finish(&fault);
 }
 
@@ -243,10 +260,12 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     sni_record_cache_init(&w->records, sched->arena);
     sni_stack_cache_init(&w->stacks, &sched->stacks);
     sni_rand_init(&w->rand, sched->config.seed + index);
-    sni_runq_init(&w->runq, w->cells, SNI_RUNQ_CAPACITY);
+    uint32_t capacity = sched->config.queue_capacity;
+    sni_runq_cell *cells = sched->cells + (size_t)index * capacity;
+    sni_runq_init(&w->runq, cells, capacity);
     if (!w->wakes)
         sni_runq_set_alone(&w->runq);
-    sni_deque_init(&w->deque, w->cells, SNI_RUNQ_CAPACITY); /* one of the two is used */
+    sni_deque_init(&w->deque, cells, capacity); /* one of the two is used */
     sni_inject_init(&w->inbox);
     sni_parker_init(&w->parker);
     sni_world_init(w);
@@ -263,6 +282,48 @@ static int start_threads(struct sni_sched *sched)
     return 0;
 }
 
+static void free_memory(struct sni_sched *sched)
+{
+    free(sched->workers);
+    free(sched->cells);
+    free(sched->victims);
+    sched->workers = NULL;
+    sni_stack_pool_finish(&sched->stacks);
+}
+
+/* The workers, their queues, and the lists of their victims. */
+static int get_memory(struct sni_sched *sched)
+{
+    size_t n = sched->workers_n;
+    size_t cells_bytes = n * sched->config.queue_capacity * sizeof(sni_runq_cell);
+    cells_bytes = (cells_bytes + SNI_SCHED_LINE_BYTES - 1) / SNI_SCHED_LINE_BYTES;
+    sched->workers = aligned_alloc(SNI_SCHED_LINE_BYTES, n * sizeof(struct sni_worker));
+    sched->cells = aligned_alloc(SNI_SCHED_LINE_BYTES, cells_bytes * SNI_SCHED_LINE_BYTES);
+    sched->victims = malloc(n * n * sizeof(uint16_t));
+    if (sched->workers == NULL || sched->cells == NULL || sched->victims == NULL) {
+        free_memory(sched);
+        return -ENOMEM;
+    }
+    memset(sched->workers, 0, n * sizeof(struct sni_worker));
+    return 0;
+}
+
+static int know_victims(struct sni_sched *sched)
+{
+    unsigned n = sched->workers_n;
+    int *nodes = malloc(n * sizeof(*nodes));
+    if (nodes == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n; i++)
+        nodes[i] = sched->config.pin ? sni_plat_cpu_node(sni_plat_cpu_nth((int)i)) : -1;
+    for (unsigned i = 0; i < n; i++) {
+        sched->workers[i].victims = sched->victims + (size_t)i * n;
+        sched->workers[i].near_n = sni_victims_sort(sched->workers[i].victims, nodes, n, i);
+    }
+    free(nodes);
+    return 0;
+}
+
 int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *config)
 {
     *sched = (struct sni_sched){.home = {&home_ops}, .config = *config};
@@ -276,19 +337,17 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     rc = sni_stack_pool_init(&sched->stacks, &stacks);
     if (rc < 0)
         return rc;
+    sni_highwater_init(&sched->marks, config->measure_stacks);
     sni_inject_init(&sched->inject);
     sni_inject_init(&sched->urgent);
     sni_idle_init(&sched->idle, sched->workers_n);
     sni_record_cache_init(&sched->outside, sched->arena);
-    size_t bytes = sizeof(struct sni_worker) * sched->workers_n;
-    sched->workers = aligned_alloc(SNI_SCHED_LINE_BYTES, bytes);
-    if (sched->workers == NULL) {
-        sni_stack_pool_finish(&sched->stacks);
-        return -ENOMEM;
-    }
-    memset(sched->workers, 0, bytes);
+    rc = get_memory(sched);
+    if (rc < 0)
+        return rc;
     for (unsigned i = 0; i < sched->workers_n; i++)
         worker_init(&sched->workers[i], sched, i);
+    rc = know_victims(sched);
     for (unsigned i = 0; i < sched->workers_n && rc == 0; i++)
         rc = sni_worker_init_loop(&sched->workers[i]);
     if (rc == 0 && !config->single_threaded)
@@ -327,8 +386,6 @@ void sni_sched_finish(struct sni_sched *sched)
         sni_lottery_finish(&sched->workers[i].lottery);
     }
     sni_record_cache_finish(&sched->outside);
-    sni_stack_pool_finish(&sched->stacks);
     sni_embed_finish(sched);
-    free(sched->workers);
-    sched->workers = NULL;
+    free_memory(sched);
 }

@@ -16,6 +16,7 @@
 
 #include "base/rand.h"
 #include "fiber/context.h"
+#include "fiber/highwater.h"
 #include "fiber/stack.h"
 #include "io/driver.h"
 #include "mem/arena.h"
@@ -27,8 +28,11 @@
 #include "sched/inject.h"
 #include "sched/lottery.h"
 #include "sched/runq.h"
+#include "sched/victims.h"
 #include "task/task.h"
 #include "timer/alarm.h"
+
+#include <sinew/runtime.h>
 
 struct sni_sched;
 
@@ -87,6 +91,7 @@ struct sni_worker {
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
     struct sni_context native;
+    const char *dead_at;          /* where its task was spawned                            */
     struct sni_context dead;      /* a fiber's that is left for ever, while it is left     */
     struct sni_stack *loop_stack; /* from beginning to end                             */
     bool loop_again;              /* the loop was left by a panic and begins anew         */
@@ -106,7 +111,8 @@ struct sni_worker {
     struct sni_probe probe;
     struct sni_thread thread;
     struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch */
-    sni_runq_cell cells[SNI_RUNQ_CAPACITY];
+    uint16_t *victims; /* immutable: all others, the near ones first                  */
+    unsigned near_n;   /* immutable                                                   */
 };
 
 struct sni_sched_config {
@@ -117,7 +123,10 @@ struct sni_sched_config {
     bool lifo;   /* fork-join: newest first, oldest stolen */
     bool seeded; /* every choice is drawn from `seed` */
     bool virtual_time;
+    bool measure_stacks;
+    uint32_t queue_capacity;
     int64_t tick_ns; /* of the timers */
+    sn_hooks hooks;
     /* Make a driver for a worker. Returns 0, or -errno. */
     int (*make_driver)(struct sni_driver **out);
     size_t stack_bytes;
@@ -130,6 +139,7 @@ struct sni_sched {
     struct sni_sched_config config; /* immutable                                           */
     struct sni_arena *arena;        /* immutable                                           */
     struct sni_stack_pool stacks;
+    struct sni_highwater marks;      /* any thread: how deep stacks were                    */
     struct sni_inject inject;        /* any thread: normal and low tasks                    */
     struct sni_inject urgent;        /* any thread: high and critical tasks, of all workers */
     struct sni_idle idle;            /* any thread                                          */
@@ -148,6 +158,8 @@ struct sni_sched {
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
     struct sni_worker *workers;      /* immutable; an array                                 */
+    sni_runq_cell *cells;            /* the workers' queues                                 */
+    uint16_t *victims;               /* the workers' lists                                  */
 };
 
 /* Make a scheduler and start its threads.

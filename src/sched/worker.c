@@ -43,6 +43,7 @@ static inline struct sni_worker *arrive(void *pass)
         if (sni_wait_published(what))
             sni_worker_push(w, fiber);
     } else if (after == SNI_AFTER_PUT_STACK) {
+        sni_highwater_measure(&w->sched->marks, w->dead_at, what);
         sni_stack_put(&w->stacks, what);
     }
     return w;
@@ -174,6 +175,7 @@ void sni_worker_yield(struct sni_exec *exec, struct sni_task *task)
 struct remains {
     struct sni_stack *stack;
     struct sni_context context;
+    const char *at; /* where it was spawned */
     uint32_t stack_bytes;
     bool keeps_fp;
 };
@@ -181,7 +183,7 @@ struct remains {
 /* End the task of this fiber. */
 static struct remains end_task(struct sni_worker *w, struct sni_task *task, int result)
 {
-    struct remains r = {task->stack, task->context, task->stack_bytes, task->keeps_fp};
+    struct remains r = {task->stack, task->context, task->at, task->stack_bytes, task->keeps_fp};
     task->stack = NULL;
     sni_task_end(&w->exec.exec, task, result);
     return r;
@@ -195,6 +197,7 @@ _Noreturn static void leave_fiber(struct sni_worker *w, const struct remains *r,
         sni_fp_control_set(w->fp_control);
     struct sni_context *to = way_to(w, next);
     do_after(w, SNI_AFTER_PUT_STACK, r->stack);
+    w->dead_at = r->at;
     w->dead = r->context;
     sni_context_exit(&w->dead, to, w);
 }
@@ -204,7 +207,7 @@ static void begin_another_or_leave(struct sni_worker *w, const struct remains *r
 {
     struct sni_task *next = sni_worker_pick(w);
     bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
-                next->stack_bytes == r->stack_bytes && !r->keeps_fp;
+                next->stack_bytes == r->stack_bytes && !r->keeps_fp && !w->sched->marks.on;
     /* relaxed: as in must_return */
     if (!fits || sni_atomic_load(&w->detour, relaxed) != 0)
         leave_fiber(w, r, next);
