@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* detour.c - an epoll instance for one wait.
  *
- * Two things a request IORING_OP_POLL_ADD does otherwise than poll(2), seen on 6.18 and in the
- * sources since 5.18 and before:
+ * Two things a request IORING_OP_POLL_ADD does otherwise than poll(2), as seen on 6.18:
  *
  *     It always asks for POLLRDHUP too. Whoever waits to write to an end that has been half-closed
  *     is answered at once, again and again, although there is no room.
