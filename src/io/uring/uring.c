@@ -548,6 +548,12 @@ int sni_uring_probe(struct sni_uring_features *out)
     return rc;
 }
 
+void sni_uring_expect(void)
+{
+    if (sni_plat_thread_is_alone())
+        sni_ring_allow_nudges();
+}
+
 int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **out)
 {
     static const struct sni_uring_config usual = {0};
