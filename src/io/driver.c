@@ -47,6 +47,23 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     sni_mutex_unlock(&driver->lock);
 }
 
+enum {
+    SPINS = 64, /* before the processor is given to others */
+};
+
+/* Reap once, under the lock, for somebody who can do nothing else until the kernel has let go of an
+ * operation. Mostly it has done so already. If not, it may need this very processor for it: for the
+ * thread that submitted the operation, or for one of its own. */
+static void reap_once_more(struct sni_driver *driver, unsigned *spins)
+{
+    if (driver->ops->reap(driver) != 0)
+        *spins = 0;
+    else if (++*spins < SPINS)
+        sni_cpu_pause();
+    else
+        sni_plat_thread_yield();
+}
+
 static void cancel_locked(struct sni_op *op, int why)
 {
     if (op->state == SNI_OP_COMPLETE || op->why != 0)
@@ -70,10 +87,9 @@ void sni_driver_cancel_now(struct sni_op *op, int why)
     struct sni_driver *driver = op->driver;
     sni_mutex_lock(&driver->lock);
     cancel_locked(op, why);
-    while (op->state != SNI_OP_COMPLETE) {
-        if (driver->ops->reap(driver) == 0)
-            sni_cpu_pause();
-    }
+    unsigned spins = 0;
+    while (op->state != SNI_OP_COMPLETE)
+        reap_once_more(driver, &spins);
     sni_mutex_unlock(&driver->lock);
 }
 
@@ -98,11 +114,12 @@ void sni_driver_flush(struct sni_driver *driver)
 void sni_driver_cancel_all(struct sni_driver *driver)
 {
     sni_mutex_lock(&driver->lock);
+    unsigned spins = 0;
     while (!sni_list_empty(&driver->all)) {
         struct sni_list *first = driver->all.next;
         cancel_locked(sni_container_of(first, struct sni_op, pending), -ECANCELED);
-        if (driver->all.next == first && driver->ops->reap(driver) == 0)
-            sni_cpu_pause(); /* the kernel has it still */
+        if (driver->all.next == first)
+            reap_once_more(driver, &spins); /* the kernel has it still */
     }
     sni_mutex_unlock(&driver->lock);
 }

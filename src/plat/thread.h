@@ -55,6 +55,10 @@ int sni_plat_thread_join(struct sni_thread *t);
 /* The system's number of the calling thread, as tools show it. A system call: ask once, keep. */
 uint64_t sni_plat_thread_id(void);
 
+/* Is the caller the only thread of the process, as far as is known without asking the system? False
+ * is also said when there were others before. A hint, for what is cheaper while one is alone. */
+bool sni_plat_thread_is_alone(void);
+
 /* Let another thread have this processor for now, if one wants it. */
 void sni_plat_thread_yield(void);
 

@@ -4,7 +4,13 @@
  * io_uring is asked for first, unless something else was; where it is not to be had (an old kernel,
  * a container's filter, kernel.io_uring_disabled, no memory to lock), epoll takes its place, and
  * poll(2) that of epoll. SINEW_LOG, set to anything, has that told on standard error, once for each
- * runtime. */
+ * worker that waits for a descriptor.
+ *
+ * That is found out when a worker needs a driver, not when its runtime is made: to make a ring and
+ * to give it up again takes about 100 us, and a runtime that does no I/O owes nothing. So workers
+ * of one runtime may differ, if the last ring was refused for want of memory; a file can do with
+ * that, since only drivers that keep registrations are its home. A driver that was asked for by
+ * name is tried at once, so that whoever asks learns that he cannot have it. */
 #include "runtime/drivers.h"
 
 #include "io/epoll/epoll.h"
@@ -58,16 +64,16 @@ static int try_driver(sn_io_driver which)
     return rc;
 }
 
-static sn_io_driver best(void)
+static int make_best(struct sni_driver **out)
 {
     for (int i = SN_IO_URING; i < SN_IO_POLL; i++) {
-        int rc = try_driver((sn_io_driver)i);
+        int rc = drivers[i].make(out);
         if (rc == 0)
-            return (sn_io_driver)i;
+            return 0;
         if (getenv("SINEW_LOG") != NULL)
             fprintf(stderr, "sinew: no %s here (%s)\n", drivers[i].name, strerror(-rc));
     }
-    return SN_IO_POLL;
+    return drivers[SN_IO_POLL].make(out);
 }
 
 int sni_choose_driver(sn_io_driver asked, sni_make_driver **out)
@@ -79,11 +85,13 @@ int sni_choose_driver(sn_io_driver asked, sni_make_driver **out)
     }
     if (asked == SN_IO_AUTO)
         rc = from_environment(&asked);
-    if (rc == 0 && asked == SN_IO_AUTO)
-        asked = best();
-    else if (rc == 0)
-        rc = try_driver(asked);
-    if (rc == 0)
-        *out = drivers[asked].make;
-    return rc;
+    if (rc < 0)
+        return rc;
+    if (asked == SN_IO_AUTO) {
+        sni_uring_expect();
+        *out = make_best;
+        return 0;
+    }
+    *out = drivers[asked].make;
+    return try_driver(asked);
 }

@@ -11,6 +11,10 @@ int sni_uring_probe(struct sni_uring_features *out)
     return -ENOSYS;
 }
 
+void sni_uring_expect(void)
+{
+}
+
 int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **out)
 {
     (void)config;

@@ -19,19 +19,46 @@ static size_t at_most(size_t bytes)
     return bytes < BYTES_MAX ? bytes : BYTES_MAX;
 }
 
-unsigned sni_uring_poll_mask(unsigned events)
+static unsigned mask_of(unsigned events)
 {
     return ((events & SNI_READABLE) != 0 ? POLLIN | POLLRDHUP : 0u) |
            ((events & SNI_WRITABLE) != 0 ? POLLOUT : 0u) |
            ((events & SNI_PRIORITY) != 0 ? POLLPRI : 0u);
 }
 
-unsigned sni_uring_events(unsigned poll_mask)
+unsigned sni_uring_mask(const struct sni_op *op)
 {
-    return ((poll_mask & POLLIN) != 0 ? SNI_READABLE : 0u) |
-           ((poll_mask & POLLOUT) != 0 ? SNI_WRITABLE : 0u) |
-           ((poll_mask & POLLPRI) != 0 ? SNI_PRIORITY : 0u) |
-           ((poll_mask & (POLLHUP | POLLERR | POLLRDHUP)) != 0 ? SNI_READABLE | SNI_WRITABLE : 0u);
+    switch ((enum sni_op_kind)op->kind) {
+    case SNI_OP_CONNECT:
+    case SNI_OP_SEND:
+    case SNI_OP_SENDMSG:
+        return POLLOUT;
+    case SNI_OP_RECV:
+    case SNI_OP_RECVMSG:
+        if ((op->flags & MSG_ERRQUEUE) != 0)
+            return 0; /* POLLERR, which need not be asked for, tells that something is there */
+        return (op->flags & MSG_OOB) != 0 ? POLLPRI : POLLIN | POLLRDHUP;
+    case SNI_OP_ACCEPT:
+        return POLLIN;
+    case SNI_OP_POLL:
+    case SNI_OP_KINDS:
+        break;
+    }
+    return mask_of(op->events);
+}
+
+bool sni_uring_mask_is_hit(const struct sni_op *op, unsigned there)
+{
+    return (there & (sni_uring_mask(op) | POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+unsigned sni_uring_events(const struct sni_op *op, unsigned there)
+{
+    if ((there & (POLLERR | POLLHUP)) != 0)
+        return op->events;
+    return op->events & (((there & (POLLIN | POLLRDHUP)) != 0 ? SNI_READABLE : 0u) |
+                         ((there & POLLOUT) != 0 ? SNI_WRITABLE : 0u) |
+                         ((there & POLLPRI) != 0 ? SNI_PRIORITY : 0u));
 }
 
 void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient)
@@ -60,21 +87,7 @@ void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool pati
         break;
     case SNI_OP_POLL:
     case SNI_OP_KINDS:
-        io_uring_prep_poll_add(sqe, op->fd, sni_uring_poll_mask(op->events));
+        io_uring_prep_poll_add(sqe, op->fd, sni_uring_mask(op));
         break;
     }
-}
-
-void sni_uring_prep_poll_for(struct io_uring_sqe *sqe, const struct sni_op *op)
-{
-    bool writes =
-        op->kind == SNI_OP_CONNECT || op->kind == SNI_OP_SEND || op->kind == SNI_OP_SENDMSG;
-    unsigned mask = writes ? POLLOUT : POLLIN;
-    if (op->kind == SNI_OP_RECV || op->kind == SNI_OP_RECVMSG) {
-        if ((op->flags & MSG_ERRQUEUE) != 0)
-            mask = 0; /* POLLERR, which need not be asked for, tells that something is there */
-        else if ((op->flags & MSG_OOB) != 0)
-            mask = POLLPRI;
-    }
-    io_uring_prep_poll_add(sqe, op->fd, mask);
 }

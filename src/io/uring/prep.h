@@ -11,11 +11,12 @@
 /* The operation itself. Without `patient`, a transfer that would have to wait answers -EAGAIN. */
 void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient);
 
-/* A poll for what the operation needs in order to get further. */
-void sni_uring_prep_poll_for(struct io_uring_sqe *sqe, const struct sni_op *op);
+/* The events of poll(2) that the operation needs in order to get further; and whether `there` has
+ * one of them. POLLERR and POLLHUP always count: then it gets further, to an error. */
+unsigned sni_uring_mask(const struct sni_op *op);
+bool sni_uring_mask_is_hit(const struct sni_op *op, unsigned there);
 
-/* What poll(2) calls the events, and back. */
-unsigned sni_uring_poll_mask(unsigned events);
-unsigned sni_uring_events(unsigned poll_mask);
+/* The answer to a POLL when these events of poll(2) are there. More than 0 if it is hit. */
+unsigned sni_uring_events(const struct sni_op *op, unsigned there);
 
 #endif

@@ -17,9 +17,10 @@
  * done when the interrupt returns. A signal would do the same and break the owner's system calls.
  * Measured with both threads pinned, on a virtual machine with 2 processors (medians of 51): a
  * busy owner's receive is reaped by another thread after 3.4 ms with COOP_TASKRUN alone, 50 us with
- * a nudge, 35 us on a plain ring. A process must ask once to be nudged, which takes 6 us while it
- * has one thread and 10 to 25 ms afterwards: so it is done when a ring is made or probed for, and
- * whoever probes before he starts threads does well. Where it is refused, the tick remains.
+ * a nudge, 35 us on a plain ring. A process must ask once to be nudged, which takes 4 us while it
+ * has one thread and 10 to 25 ms afterwards: so it is done when a ring is made at the latest, and
+ * whoever will start threads that make rings says so before (sni_uring_expect). Where it is
+ * refused, the tick remains.
  *
  * Task work belongs to the *submitting* thread, which need not be the owner: cancelling from
  * another thread submits, and takes along what the owner has put. So nobody here asks who the
@@ -172,7 +173,7 @@ int sni_ring_init(struct sni_ring *ring, const struct sni_uring_config *config,
     ring->features |= SNI_URING_PATIENCE;
     ring->features &= ~config->without;
     if ((ring->features & SNI_URING_COOP) != 0) /* so that the process may be nudged */
-        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+        sni_ring_allow_nudges();
     out->bits = ring->features;
     return 0;
 
@@ -284,6 +285,11 @@ int sni_ring_message(struct sni_ring *ring, uint64_t user_data)
     sqe.fd = ring->map.ring_fd;
     sqe.off = user_data;
     return io_uring_register((unsigned)-1, REGISTER_SEND_MSG_RING, &sqe, 1);
+}
+
+void sni_ring_allow_nudges(void)
+{
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
 void sni_ring_nudge(void)

@@ -16,6 +16,7 @@
  *                since it takes entries in their order, and so a cancellation put behind its
  *                operation finds it.
  *     POLLS      the request is a poll on behalf of the operation, see below
+ *     DETOUR     the request is a poll of a detour (detour.h), whose number is in `result`
  *     RESTS      the request is a pause on behalf of the operation, see below
  *     BEGUN      a connect that the kernel has already been given once
  *
@@ -32,8 +33,13 @@
  * There a pause comes first (RESTS). A connect that is given to the kernel a second time may find
  * itself in progress (-EALREADY: poll, then ask again) or done (-EISCONN: success, if BEGUN).
  *
+ * Answers of a poll. The kernel's may be none of those that were asked for (POLLRDHUP), and it does
+ * not wake up for urgent data: what needs POLLPRI takes a detour from the beginning, and what was
+ * answered besides the point takes one then. While no descriptor is left for it, it rests instead.
+ *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
- * put, by wait (the same call that sleeps), and by submit when the ring is full. What the kernel
+ * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
+ * sleeps already, since then nobody else would soon. What the kernel
  * does not take (-EAGAIN, -EBUSY, -ENOMEM) stays in the ring or the backlog until the next of
  * these; wait then sleeps for a millisecond at most.
  *
@@ -53,6 +59,13 @@
  * the owner is about to sleep arms it again. Orders: a wake releases what was written before it,
  * and the owner's exchange acquires it.
  *
+ * Calls that came late, or were answered otherwise, lie in the ring as completions that are
+ * nobody's. Before it sleeps, the owner reads those that lie in front, so that it does not take
+ * them for work and return at once, for ever.
+ *
+ * Completing an operation whose waiter is a thread wakes the owner in the same way, from under
+ * the lock: that thread may be the owner, and asleep or about to be.
+ *
  * Multishot accept, later: a completion with IORING_CQE_F_MORE leaves the operation with the
  * kernel. It fits as an operation of the listener's own (not of a frame), whose results are
  * descriptors queued at the listener; an accept takes from that queue first and waits there
@@ -68,6 +81,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "io/uring/detour.h"
 #include "io/uring/prep.h"
 #include "io/uring/ring.h"
 #include "plat/clock.h"
@@ -95,6 +109,7 @@ enum {
     POLLS = 16,
     RESTS = 32,
     BEGUN = 64,
+    DETOUR = 128,
 };
 static_assert((int)OURS > (int)SNI_OP_PENDING, "our states begin behind the common ones");
 
@@ -141,8 +156,10 @@ static bool put_op(struct uring *u, struct sni_op *op)
     struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
     if (sqe == NULL)
         return false;
-    if ((op->state & POLLS) != 0)
-        sni_uring_prep_poll_for(sqe, op);
+    if ((op->state & DETOUR) != 0)
+        io_uring_prep_poll_add(sqe, (int)op->result, POLLIN);
+    else if ((op->state & POLLS) != 0)
+        io_uring_prep_poll_add(sqe, op->fd, sni_uring_mask(op));
     else if ((op->state & RESTS) != 0)
         io_uring_prep_timeout(sqe, &u->pause, 0, 0);
     else
@@ -206,18 +223,102 @@ static void go(struct uring *u, struct sni_op *op)
     sni_list_push_back(&u->backlog, &op->link);
 }
 
+static void uring_flush(struct sni_driver *driver)
+{
+    push_all(uring_of(driver), false);
+}
+
+static void uring_wake(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    /* release: pairs with the acquire in wait. An RMW even if there is a token already, so that
+     * what this caller wrote is seen too */
+    if (sni_atomic_fetch_or(&u->sleep, TOKEN, release) != ASLEEP)
+        return;
+    if (u->event >= 0) {
+        sni_plat_event_set(u->event);
+        return;
+    }
+    /* The kernel may be short of memory for a moment. relaxed: only whether to go on trying */
+    while (sni_ring_message(&u->ring, TAG_WAKE) < 0 &&
+           sni_atomic_load(&u->sleep, relaxed) == CALLED)
+        sni_plat_thread_yield();
+}
+
+/* ---- the end of an operation, or its next request ------------------------------------------ */
+
+static void leave_detour(struct sni_op *op)
+{
+    if ((op->state & DETOUR) != 0)
+        sni_detour_close((int)op->result);
+    op->state &= (uint8_t)~DETOUR;
+}
+
+static void complete(struct uring *u, struct sni_op *op, ptrdiff_t result)
+{
+    leave_detour(op);
+    bool thread = op->waiter.fiber == NULL;
+    sni_op_complete(op, result);
+    if (thread)
+        uring_wake(&u->driver);
+}
+
+/* The result for the owner of what has ended with `res`. */
+static int result_of(const struct sni_op *op, int res)
+{
+    if (op->kind == SNI_OP_POLL) {
+        unsigned always = op->events & (SNI_READABLE | SNI_WRITABLE);
+        if (res >= 0)
+            return (int)sni_uring_events(op, (unsigned)res);
+        if ((res == -EPERM || res == -EOPNOTSUPP) && always != 0)
+            return (int)always; /* what cannot be polled is always ready */
+    }
+    if (op->kind == SNI_OP_CONNECT && res == -EISCONN && (op->state & BEGUN) != 0)
+        return 0;
+    return res;
+}
+
+/* Returns the state in which `op` is on its detour, or rests because there is none now; or an error
+ * that is its end. */
+static int take_detour(struct sni_op *op, int state)
+{
+    int rc = sni_detour_open(op->fd, sni_uring_mask(op));
+    if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC)
+        return (state & BEGUN) | RESTS;
+    if (rc < 0)
+        return rc;
+    op->result = rc;
+    return state | DETOUR;
+}
+
+/* Give the kernel the request that these bits of the state ask for, now or later. Returns whether
+ * that was the end of the operation. */
+static bool begin(struct uring *u, struct sni_op *op, int state)
+{
+    bool polls = (state & POLLS) != 0 || (op->kind == SNI_OP_POLL && (state & RESTS) == 0);
+    bool besides = (state & DETOUR) != 0; /* the poll's answer was */
+    if (polls && (besides || (sni_uring_mask(op) & POLLPRI) != 0))
+        state = take_detour(op, state);
+    if (state < 0) {
+        complete(u, op, result_of(op, state));
+        return true;
+    }
+    op->state = (uint8_t)(OURS | state);
+    go(u, op);
+    return false;
+}
+
 static void uring_submit(struct sni_driver *driver, struct sni_op *op)
 {
     struct uring *u = uring_of(driver);
     op->state = OURS;
-    go(u, op);
-    if (sni_unlikely((op->state & WAITS) != 0))
+    if (begin(u, op, 0))
+        return;
+    /* relaxed: an owner that takes the lock after us publishes what we put; one that had it before
+     * us has said before that it sleeps, and the lock shows it */
+    bool asleep = (sni_atomic_load(&u->sleep, relaxed) & ASLEEP) != 0;
+    if (sni_unlikely(asleep || (op->state & WAITS) != 0))
         push_all(u, false);
-}
-
-static void uring_flush(struct sni_driver *driver)
-{
-    push_all(uring_of(driver), false);
 }
 
 static void uring_cancel(struct sni_driver *driver, struct sni_op *op)
@@ -225,7 +326,7 @@ static void uring_cancel(struct sni_driver *driver, struct sni_op *op)
     struct uring *u = uring_of(driver);
     if ((op->state & WAITS) != 0) {
         sni_list_remove(&op->link);
-        sni_op_complete(op, -ECANCELED);
+        complete(u, op, -ECANCELED);
     } else if (!sni_list_empty(&u->cancels) || !put_cancel(u, op)) {
         sni_list_push_back(&u->cancels, &op->link);
         push_all(u, false);
@@ -244,9 +345,13 @@ static bool is_connect_under_way(const struct sni_op *op, int res)
 static int next_request(const struct sni_op *op, int res)
 {
     int begun = op->kind == SNI_OP_CONNECT ? BEGUN : 0;
+    int polls = op->state & POLLS;
+    if (res >= 0 && (polls != 0 || op->kind == SNI_OP_POLL) &&
+        !sni_uring_mask_is_hit(op, (unsigned)res))
+        return begun | polls | DETOUR;
     if ((op->state & (POLLS | RESTS)) != 0)
         return res >= 0 || res == -ETIME || res == -EINTR || res == -ECANCELED ? begun : -1;
-    if (res == -EINTR || res == -ECANCELED || (op->kind == SNI_OP_POLL && res == 0))
+    if (res == -EINTR || res == -ECANCELED)
         return begun;
     if (is_connect_under_way(op, res))
         return begun | POLLS;
@@ -255,31 +360,17 @@ static int next_request(const struct sni_op *op, int res)
     return -1;
 }
 
-/* The result for the owner of what has ended with `res`. */
-static int result_of(const struct sni_op *op, int res)
-{
-    if (op->kind == SNI_OP_POLL) {
-        if (res >= 0)
-            return (int)sni_uring_events((unsigned)res);
-        if (res == -EPERM || res == -EOPNOTSUPP)
-            return op->events; /* what cannot be polled is always ready */
-    }
-    if (op->kind == SNI_OP_CONNECT && res == -EISCONN && (op->state & BEGUN) != 0)
-        return 0;
-    return res;
-}
-
 /* A request of `op` has ended. Returns whether the operation has. */
 static bool ended(struct uring *u, struct sni_op *op, int res)
 {
     sni_list_remove(&op->link); /* out of `cancels` */
+    if ((op->state & DETOUR) != 0 && res >= 0)
+        res = (int)sni_detour_read((int)op->result);
+    leave_detour(op);
     int next = next_request(op, res);
-    if (next >= 0 && op->why == 0) {
-        op->state = (uint8_t)(OURS | next);
-        go(u, op);
-        return false;
-    }
-    sni_op_complete(op, next >= 0 ? -ECANCELED : result_of(op, res));
+    if (next >= 0 && op->why == 0)
+        return begin(u, op, next);
+    complete(u, op, next >= 0 ? -ECANCELED : result_of(op, res));
     return true;
 }
 
@@ -353,11 +444,29 @@ static unsigned uring_reap(struct sni_driver *driver)
 
 /* ---- sleep ------------------------------------------------------------------------------ */
 
+/* Read the completions in front that are no operation's. */
+static void skip_calls(struct uring *u)
+{
+    unsigned head = sni_ring_head(&u->ring);
+    unsigned ready = sni_ring_ready(&u->ring, head);
+    unsigned i = 0;
+    for (; i < ready; i++) {
+        uint64_t tag = sni_ring_at(&u->ring, head + i)->user_data & TAG_MASK;
+        if (tag == TAG_OP)
+            break;
+        if (tag == TAG_WAKE)
+            u->armed = false;
+    }
+    if (i > 0)
+        sni_ring_seen(&u->ring, head + i);
+}
+
 /* Everything that must be done under the lock before the owner sleeps. Returns for how long it
  * may, 0 if not at all; *publ is how many entries the kernel must take before. */
 static int64_t prepare_sleep(struct uring *u, int64_t until_ns, unsigned *publ)
 {
     sni_mutex_lock(&u->driver.lock);
+    skip_calls(u);
     if (u->event >= 0 && !u->armed) {
         sni_plat_event_clear(u->event);
         (void)arm(u);
@@ -396,28 +505,14 @@ static void uring_wait(struct sni_driver *driver, int64_t until_ns)
     (void)sni_atomic_exchange(&u->sleep, AWAKE, acquire);
 }
 
-static void uring_wake(struct sni_driver *driver)
-{
-    struct uring *u = uring_of(driver);
-    /* release: pairs with the acquire in wait. An RMW even if there is a token already, so that
-     * what this caller wrote is seen too */
-    if (sni_atomic_fetch_or(&u->sleep, TOKEN, release) != ASLEEP)
-        return;
-    if (u->event >= 0) {
-        sni_plat_event_set(u->event);
-        return;
-    }
-    /* The kernel may be short of memory for a moment. relaxed: only whether to go on trying */
-    while (sni_ring_message(&u->ring, TAG_WAKE) < 0 &&
-           sni_atomic_load(&u->sleep, relaxed) == CALLED)
-        sni_plat_thread_yield();
-}
-
 /* ---- life ------------------------------------------------------------------------------- */
 
 static void uring_finish(struct sni_driver *driver)
 {
     struct uring *u = uring_of(driver);
+    /* Whoever completed the last operation may still hold the lock, which ends with us. */
+    sni_mutex_lock(&driver->lock);
+    sni_mutex_unlock(&driver->lock);
     sni_ring_finish(&u->ring);
     if (u->event >= 0)
         sni_plat_event_close(u->event);
@@ -451,6 +546,12 @@ int sni_uring_probe(struct sni_uring_features *out)
     if (rc == 0)
         sni_ring_finish(&ring);
     return rc;
+}
+
+void sni_uring_expect(void)
+{
+    if (sni_plat_thread_is_alone())
+        sni_ring_allow_nudges();
 }
 
 int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **out)

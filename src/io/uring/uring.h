@@ -4,8 +4,8 @@
  * The build takes none.c instead of the rest of this folder where liburing is not found; then
  * both functions return -ENOSYS. Whoever calls falls back to another driver, whatever the error.
  *
- * Threads: all functions may be called from any. The first call in a process takes some 10 ms less
- * while there is only one thread (ring.c says why). */
+ * Threads: all functions may be called from any. The first driver of a process takes some 10 ms
+ * less to make if that was expected while there was only one thread (ring.c says why). */
 #ifndef SINEW_IO_URING_URING_H
 #define SINEW_IO_URING_URING_H
 
@@ -44,6 +44,10 @@ struct sni_uring_features {
  *
  * Returns  0, or what sni_uring_create would return; `out` is filled in either case */
 int sni_uring_probe(struct sni_uring_features *out);
+
+/* Drivers will perhaps be made by threads that are still to be started. Does what costs little now
+ * and much then; nothing if there are threads already. */
+void sni_uring_expect(void);
 
 /* A driver of its own ring. `config` may be NULL.
  *

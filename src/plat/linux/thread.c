@@ -20,6 +20,9 @@
 #include <sinew/errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#if defined(__GLIBC__)
+#include <sys/single_threaded.h>
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -119,6 +122,15 @@ int sni_plat_thread_join(struct sni_thread *t)
 uint64_t sni_plat_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);
+}
+
+bool sni_plat_thread_is_alone(void)
+{
+#if defined(__GLIBC__)
+    return __libc_single_threaded != 0;
+#else
+    return false;
+#endif
 }
 
 void sni_plat_thread_yield(void)

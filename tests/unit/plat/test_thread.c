@@ -26,6 +26,18 @@ static void on_thread(void (*fn)(void *), void *arg, const char *name, size_t st
 
 /* ---- orders and identity -------------------------------------------------------------- */
 
+static void see_that_it_is_not_alone(void *p)
+{
+    *(bool *)p = sni_plat_thread_is_alone();
+}
+
+TEST(a_thread_that_another_started_is_not_alone)
+{
+    bool alone = true;
+    on_thread(see_that_it_is_not_alone, &alone, NULL, 0);
+    CHECK(!alone);
+}
+
 static void add_one(void *p)
 {
     int *n = p;

@@ -563,6 +563,51 @@ TEST(an_idle_runtime_makes_no_system_call, .limit_s = 60)
 }
 #endif
 
+static int read_one(void *arg)
+{
+    int fd = *(int *)arg;
+    char byte;
+    CHECK_EQ(sn_wait_fd(fd, SN_READABLE, SN_FOREVER), SN_READABLE);
+    CHECK_EQ(read(fd, &byte, 1), 1);
+    return 0;
+}
+
+/* The same while a task waits for a byte: whoever watches for busy workers stops soon (0.1 s). */
+static void wait_idly_with(sn_io_driver io)
+{
+    int ends[2];
+    sn_runtime *rt;
+    int rc = sn_runtime_create(&rt, &(sn_runtime_options){.workers = 4, .io = io});
+    if (rc < 0)
+        SKIP("this system refuses the driver");
+    CHECK_EQ(pipe(ends), 0);
+    sn_task *reader = sn_runtime_spawn(rt, read_one, &ends[0]);
+    usleep(400000);
+    long before = switches_of_workers();
+    CHECK_GE(before, 4);
+    usleep(1000000);
+    CHECK_EQ(switches_of_workers(), before);
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    CHECK_EQ(sn_join(reader, NULL), 0);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(close(ends[0]) | close(ends[1]), 0);
+}
+
+TEST(an_idle_runtime_in_which_a_task_waits_for_a_byte_does_not_wake_up_uring)
+{
+    wait_idly_with(SN_IO_URING);
+}
+
+TEST(an_idle_runtime_in_which_a_task_waits_for_a_byte_does_not_wake_up_epoll)
+{
+    wait_idly_with(SN_IO_EPOLL);
+}
+
+TEST(an_idle_runtime_in_which_a_task_waits_for_a_byte_does_not_wake_up_poll)
+{
+    wait_idly_with(SN_IO_POLL);
+}
+
 /* ---- what is left over (R21, R151) -------------------------------------------------------- */
 
 static atomic_bool release;
