@@ -2,7 +2,7 @@
 /* 11_echo_server - a task for each connection: it reads, it writes, as if it were alone.
  *
  *     11_echo_server                                   talks to itself, and ends
- *     11_echo_server 127.0.0.1:7000                    serves; "unix:/tmp/echo" does as well
+ *     11_echo_server 127.0.0.1:7000                    serves; "unix:echo.sock" does as well
  *     11_echo_server 127.0.0.1:0 --connections 3       serves three, and ends */
 #include <sinew/sinew.h>
 #include <stdio.h>
