@@ -15,7 +15,10 @@
  *
  * Dry. Who reads a stream and gets less than asked knows that there is no more now, and that the
  * next read would be in vain: `dry` remembers it, together with the ticket (driver.h) that the
- * file had before that read. A wait that came to its end makes it doubtful again. The ticket that
+ * file had before that read. So it does when a try was in vain and its owner does not wait, for
+ * somebody may later wait for readiness alone, and would be told of what is long gone. A wait that
+ * came to its end makes it doubtful again. Who does not wait tries even if it is dry: nobody else
+ * would find out that it is no more. The ticket that
  * goes with a wait is always the one that was there before the try which it is the proof of; never
  * a newer one.
  *
@@ -167,6 +170,15 @@ void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t res
         sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
 }
 
+uint32_t sni_file_proof(struct sni_file *file, unsigned events)
+{
+    if (events != SNI_READABLE && events != SNI_WRITABLE)
+        return 0; /* a ticket would disprove both */
+    bool dry;
+    uint32_t ticket = sni_file_ticket(file, events == SNI_READABLE ? SNI_IN : SNI_OUT, &dry);
+    return dry ? ticket : 0;
+}
+
 void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket)
 {
     /* relaxed, both: see the top */
@@ -306,13 +318,15 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
                           sn_deadline until, bool *again)
 {
     *again = false;
-    if (is_past(until))
+    enum sni_direction way = direction_of[op->kind];
+    if (is_past(until)) {
+        sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
         return -ETIMEDOUT;
+    }
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
-    enum sni_direction way = direction_of[op->kind];
     if (driver != NULL && (driver->ops->native & 1u << op->kind) != 0) {
         op->fd = file->fd;
         ptrdiff_t result = wait_as_fiber(file, driver, op, until);
@@ -335,7 +349,7 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     for (bool again = true; again;) {
         bool dry;
         uint32_t ticket = sni_file_ticket(file, way, &dry);
-        ptrdiff_t result = dry ? -EAGAIN : sni_op_try(op, file->fd);
+        ptrdiff_t result = dry && !is_past(until) ? -EAGAIN : sni_op_try(op, file->fd);
         if (result != -EAGAIN) {
             sni_file_tried(file, way, result, op->bytes, ticket);
             return result;
@@ -353,8 +367,12 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
-    uint32_t ticket = 0; /* nothing was tried */
-    return poll_for(file, file->fd, driver, events, &ticket, until);
+    uint32_t ticket = sni_file_proof(file, events);
+    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, until);
+    for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
+        if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
+            sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
+    return got;
 }
 
 ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)

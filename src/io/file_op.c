@@ -84,8 +84,10 @@ static ptrdiff_t stop_waiting(struct sni_file_op *fop)
 /* Returns the result, or -EAGAIN and the ticket to wait with. */
 static ptrdiff_t try(struct sni_file_op *fop, uint32_t *ticket)
 {
-    if (fop->kind->attempt == NULL)
+    if (fop->kind->attempt == NULL) {
+        *ticket = fop->file != NULL ? sni_file_proof(fop->file, fop->events) : 0;
         return -EAGAIN;
+    }
     bool dry = false;
     if (fop->file != NULL)
         *ticket = sni_file_ticket(fop->file, direction(fop), &dry);
