@@ -29,6 +29,17 @@ TEST(every_example_prints_what_its_expected_file_says, .limit_s = 60)
     each_source("examples/[0-9][0-9]_*.c", 9, run_example, NULL);
 }
 
+TEST(the_examples_are_shown_at_work, .limit_s = 60)
+{
+    struct command c = run_command("%s/tools/run-examples %s", source_path(), build_path());
+    CHECK_EQ(c.status, 0);
+    CHECK_STR_HAS(c.output, "== 01_hello - ");
+    CHECK_STR_HAS(c.output, "== 13_http_hello - "); /* of several lines: the first one */
+    CHECK_STR_HAS(c.output, "    |Hello, web!\n");
+    CHECK(strstr(c.output, "Terminated") == NULL);
+    command_finish(&c);
+}
+
 /* A first look at something fits on a screen. Servers that a stranger may talk to are longer; no
  * other file may become so without a line here. */
 static void check_length(const char *source, const void *arg)
