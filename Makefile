@@ -2,7 +2,7 @@
 # A thin front to CMake (CMakeLists.txt, CMakePresets.json are the truth).
 #
 #   make            the library, with gcc and cmake only
-#   make run        sets up, builds, shows the examples at work
+#   make run        sets up, builds, shows the examples at work: HTTP on loopback, chat, ...
 #   make test       sets up, builds, tests; names what it had to skip and how to enable it
 #   make test-full  the same with cross compilers, emulators and a browser: nothing is skipped
 #   make bench      builds and runs the benchmarks
@@ -25,7 +25,7 @@ lib: $(BUILD)/CMakeCache.txt
 run:
 	@tools/setup core
 	@$(MAKE) --no-print-directory $(BUILD)/CMakeCache.txt
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target examples
 	@tools/run-examples $(BUILD)
 
 test:

@@ -15,7 +15,9 @@
  *
  * Dry. Who tries in vain, or reads a stream and gets less than asked, knows that there is no more
  * now, and that the next try would be in vain: `dry` remembers it, together with the ticket
- * (driver.h) that the file had before that try. A wait that came to its end makes it doubtful again. The ticket that
+ * (driver.h) that the file had before that try. A wait that came to its end makes it doubtful
+ * again. Who does not wait tries even if it is dry: nobody else would find out that it is no more.
+ * The ticket that
  * goes with a wait is always the one that was there before the try which it is the proof of; never
  * a newer one.
  *
@@ -170,7 +172,7 @@ void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t res
 uint32_t sni_file_proof(struct sni_file *file, unsigned events)
 {
     if (events != SNI_READABLE && events != SNI_WRITABLE)
-        return 0;
+        return 0; /* a ticket would disprove both */
     bool dry;
     uint32_t ticket = sni_file_ticket(file, events == SNI_READABLE ? SNI_IN : SNI_OUT, &dry);
     return dry ? ticket : 0;
@@ -315,13 +317,15 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
                           sn_deadline until, bool *again)
 {
     *again = false;
-    if (is_past(until))
+    enum sni_direction way = direction_of[op->kind];
+    if (is_past(until)) {
+        sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
         return -ETIMEDOUT;
+    }
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
-    enum sni_direction way = direction_of[op->kind];
     if (driver != NULL && (driver->ops->native & 1u << op->kind) != 0) {
         op->fd = file->fd;
         ptrdiff_t result = wait_as_fiber(file, driver, op, until);
@@ -365,7 +369,11 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
     if (rc < 0)
         return rc;
     uint32_t ticket = sni_file_proof(file, events);
-    return poll_for(file, file->fd, driver, events, &ticket, until);
+    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, until);
+    for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
+        if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
+            sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
+    return got;
 }
 
 ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)

@@ -16,6 +16,9 @@ void sni_file_unlink(struct sni_file *file, struct sni_op *op);
 /* Before a try: the ticket that goes with it. *dry: the try was made already, and in vain. */
 uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dry);
 
+/* Before a wait for readiness alone: the ticket that proves that `events` are not there, or 0. */
+uint32_t sni_file_proof(struct sni_file *file, unsigned events);
+
 /* After a try that gave `result`, of `bytes` asked for. */
 void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
                     uint32_t ticket);

@@ -49,6 +49,27 @@ TEST(an_event_between_the_try_and_the_poll_is_not_lost)
     close_driver(d);
 }
 
+TEST(an_end_that_came_with_the_last_bytes_is_not_lost)
+{
+    struct sni_driver *d = open_driver();
+    struct port port;
+    open_port(&port, d);
+    struct sni_op op;
+    submit_kept(d, &op, port.fd, 0);
+    raise_port(&port);
+    CHECK_EQ(shutdown(port.peer, SHUT_WR), 0);
+    CHECK_EQ(drive(&op), SNI_READABLE); /* one event tells of both */
+    char bytes[64];
+    CHECK_EQ(recv(port.fd, bytes, sizeof(bytes), 0), 1); /* short: no more bytes */
+    submit_kept(d, &op, port.fd, op.flags);
+    (void)reap_often(d, 3);
+    CHECK(is_complete(&op));
+    CHECK_EQ(op.result, SNI_READABLE);
+    CHECK_EQ(recv(port.fd, bytes, sizeof(bytes), 0), 0);
+    close_port(&port);
+    close_driver(d);
+}
+
 TEST(an_event_costs_at_most_one_try_in_vain)
 {
     struct sni_driver *d = open_driver();

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading without waiting, and waiting without reading, on each driver (R82). */
+#include "harness.h"
+
+#include <sinew/sinew.h>
+
+static void on_each_driver(sn_task_fn *fn)
+{
+    static const sn_io_driver drivers[] = {SN_IO_URING, SN_IO_EPOLL, SN_IO_POLL};
+    for (size_t i = 0; i < 3; i++) {
+        sn_runtime *rt;
+        sn_runtime_options opts = {.single_threaded = true, .io = drivers[i]};
+        int rc = sn_runtime_create(&rt, &opts);
+        if (rc < 0 && drivers[i] == SN_IO_URING)
+            continue; /* not to be had here */
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(sn_runtime_block_on(rt, fn, NULL), 0);
+        sn_runtime_destroy(rt);
+    }
+}
+
+static void put(sn_conn *conn, const char *byte)
+{
+    CHECK_EQ(sn_write_all(conn, byte, 1, NULL, SN_NOWAIT), 0);
+}
+
+static int read_often(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    char buf[16];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(sn_read(pair[0], buf, sizeof(buf), SN_NOWAIT), -ETIMEDOUT);
+        put(pair[1], "a");
+        CHECK_EQ(sn_read(pair[0], buf, sizeof(buf), SN_NOWAIT), 1); /* short: it is dry now */
+        put(pair[1], "b");
+        CHECK_EQ(sn_read(pair[0], buf, sizeof(buf), sn_after(-1)), 1);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(who_does_not_wait_is_given_what_came_after_a_short_read)
+{
+    on_each_driver(read_often);
+}
+
+static int wait_often(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    char buf[16];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    for (int i = 0; i < 5; i++) {
+        size_t want = i % 2 == 0 ? sizeof(buf) : 1; /* short, or just what is there */
+        put(pair[1], "a");
+        CHECK_EQ(sn_conn_wait(pair[0], SN_READABLE, SN_FOREVER), SN_READABLE);
+        CHECK_EQ(sn_read(pair[0], buf, want, SN_NOWAIT), 1);
+        int in_vain = 0;
+        while (sn_conn_wait(pair[0], SN_READABLE, sn_after(SN_MS(5))) == SN_READABLE) {
+            CHECK_EQ(sn_read(pair[0], buf, want, SN_NOWAIT), -ETIMEDOUT);
+            CHECK_LE(++in_vain, 1);
+        }
+        CHECK_EQ(sn_conn_wait(pair[0], SN_READABLE | SN_WRITABLE, SN_FOREVER), SN_WRITABLE);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(who_waits_to_read_is_told_at_most_once_of_what_is_not_there)
+{
+    on_each_driver(wait_often);
+}
+
+typedef struct waits {
+    sn_coro coro;
+    sn_conn *conn;
+    sn_io_state io;
+    int turns, bytes;
+} waits;
+
+SN_CORO(waits, self)
+{
+    char buf[16];
+    ptrdiff_t n = 1;
+    SN_BEGIN(self);
+    while (n != 0) {
+        SN_AWAIT(sn_conn_wait_op(&self->io, self->conn, SN_READABLE));
+        n = sn_read(self->conn, buf, sizeof(buf), SN_NOWAIT);
+        self->bytes += n > 0 ? (int)n : 0;
+        CHECK_LE(++self->turns, 2 * self->bytes + 2);
+    }
+    SN_RETURN(self->bytes);
+    SN_END();
+}
+
+static int echo_by_waits(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    waits frame = {.conn = pair[0]};
+    sn_task *task = sn_spawn_coro(waits, &frame);
+    for (int i = 0; i < 5; i++) {
+        put(pair[1], "a");
+        CHECK_EQ(sn_sleep(SN_MS(2)), 0);
+    }
+    CHECK_EQ(sn_close(pair[1]), 0);
+    CHECK_EQ(sn_join(task, NULL), 5);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    return 0;
+}
+
+TEST(a_coroutine_that_waits_and_then_reads_does_not_spin)
+{
+    on_each_driver(echo_by_waits);
+}
