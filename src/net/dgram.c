@@ -34,7 +34,7 @@ int sn_dgram_open(sn_dgram **out, const char *local)
         return rc;
     }
     void *handle;
-    rc = sni_sock_make(fd, SNI_DGRAM, &handle);
+    rc = sni_sock_make(fd, SNI_DGRAM, false, &handle);
     if (rc == 0)
         *out = handle;
     return rc;
@@ -49,12 +49,12 @@ int sn_dgram_pair(sn_dgram *out[2])
     if (rc < 0)
         return rc;
     void *first, *second;
-    rc = sni_sock_make(fds[0], SNI_DGRAM, &first);
+    rc = sni_sock_make(fds[0], SNI_DGRAM, false, &first);
     if (rc < 0) {
         sni_plat_close(fds[1]);
         return rc;
     }
-    rc = sni_sock_make(fds[1], SNI_DGRAM, &second);
+    rc = sni_sock_make(fds[1], SNI_DGRAM, false, &second);
     if (rc < 0) {
         (void)sn_dgram_close(first);
         return rc;
@@ -175,12 +175,15 @@ ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes, sn_addr *from, 
 static ptrdiff_t try_send(struct sni_file_op *fop)
 {
     struct message m;
-    int rc = lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
+    int rc = fop->buf == NULL && fop->bytes > 0 ? -EINVAL
+                                                : lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
     return rc < 0 ? rc : sni_plat_sendmsg(fop->fd, &m.msg, 0);
 }
 
 static ptrdiff_t try_recv(struct sni_file_op *fop)
 {
+    if (fop->buf == NULL && fop->bytes > 0)
+        return -EINVAL;
     struct message m;
     lay_out_from(&m, fop->buf, fop->bytes);
     ptrdiff_t got = sni_plat_recvmsg(fop->fd, &m.msg, MSG_TRUNC);

@@ -200,6 +200,7 @@ static int keep(struct epoll *e, struct sni_slot *slot, int fd)
     slot->how = SNI_SLOT_KEPT;
     slot->sequence = 0;
     slot->ready = 0; /* and so `seen` means nothing */
+    slot->cuts = false;
     return 0;
 }
 
@@ -217,7 +218,8 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
 
 static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
 {
-    disprove(slot, op->events, op->flags);
+    if (!op->is_guess || !slot->cuts)
+        disprove(slot, op->events, op->flags);
     unsigned ready = slot->ready & op->events;
     if (ready == 0) {
         sni_list_push_back(&slot->waiters, &op->link);
@@ -369,6 +371,8 @@ static unsigned process(struct epoll *e, const struct epoll_event *event)
     if (slot == NULL || slot->generation != (uint32_t)(event->data.u64 >> 32))
         return 0;
     unsigned told = told_by(event->events);
+    if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
+        slot->cuts = true;
     return slot->how == SNI_SLOT_KEPT ? kept_event(e, slot, fd, told)
                                       : stranger_event(e, slot, fd, told);
 }
