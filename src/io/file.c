@@ -84,11 +84,12 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
             return -EBADF;
         /* acquire: pairs with the release in sni_file_create */
     } while (!sni_atomic_cas(&file->state, &state, state + USER, acquire, relaxed));
+    if (sni_unlikely((kinds >> file->kind & 1u) == 0)) {
+        sni_file_unuse(file);
+        return -ENOTSOCK;
+    }
     *out = file;
-    if (sni_likely((kinds >> file->kind & 1u) != 0))
-        return 0;
-    sni_file_unuse(file);
-    return -ENOTSOCK;
+    return 0;
 }
 
 static void leave_home(struct sni_file *file)
@@ -348,7 +349,7 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     if (rc < 0)
         return rc;
     enum sni_direction way = direction_of[op->kind];
-    if (driver != NULL && (driver->ops->native & 1u << op->kind) != 0) {
+    if (driver != NULL && !op->is_polled && (driver->ops->native & 1u << op->kind) != 0) {
         op->fd = file->fd;
         ptrdiff_t result = wait_as_fiber(file, driver, op, until);
         sni_file_note_ready(file, way, 0);

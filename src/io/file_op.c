@@ -23,7 +23,7 @@ static enum sni_direction direction(const struct sni_file_op *fop)
 /* Use the file, and find the driver to wait with. */
 static int begin(struct sni_file_op *fop)
 {
-    if (fop->handle == 0)
+    if (fop->kinds == 0)
         return 0;
     int rc = sni_file_use(fop->handle, fop->kinds, &fop->file);
     if (rc == 0)
