@@ -24,6 +24,10 @@
  *     op.flags = ticket; submit; wait until it is complete;
  *     file's ticket = op.flags; again
  *
+ * A short read is a guess (`is_guess`), though a good one: it may also have been cut where the
+ * stream ends or urgent data lie, and then there is more. A driver that was told of either does not
+ * believe it, and the POLL is over at once: one try in vain.
+ *
  * An older ticket than possible costs a try in vain; a newer one than the try loses a wake-up.
  * Drivers that ask the kernel anew each time leave `flags` alone. */
 #ifndef SINEW_IO_DRIVER_H
@@ -89,6 +93,7 @@ struct sni_driver_ops {
 /* The head of every driver. */
 struct sni_driver {
     const struct sni_driver_ops *ops; /* immutable                                          */
+    const void *group; /* whose workers turn it, as long as one of them lives; set before use    */
     struct sni_mutex lock;
     SNI_ATOMIC(uint32_t) holders; /* its owner, and the files that are registered with it       */
     bool retired;                 /* under the lock: its owner has gone, nobody turns it        */

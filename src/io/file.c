@@ -16,10 +16,15 @@
  * Dry. Who tries in vain, or reads a stream and gets less than asked, knows that there is no more
  * now, and that the next try would be in vain: `dry` remembers it, together with the ticket
  * (driver.h) that the file had before that try. A wait that came to its end makes it doubtful
- * again. Who does not wait tries even if it is dry: nobody else would find out that it is no more.
- * The ticket that
+ * again. The ticket that
  * goes with a wait is always the one that was there before the try which it is the proof of; never
- * a newer one.
+ * a newer one. Only TCP knows this; a Unix stream cuts a read behind each piece that came with
+ * descriptors, and nothing tells. Who does not want to wait at all tries in any case.
+ *
+ * Home. A driver that keeps registrations has the file until that is closed, or the driver's owner
+ * gone. Workers of one runtime look after each other's drivers; those of another runtime must not
+ * rely on it, for a runtime without threads is turned only now and then. They ask anew each time,
+ * in their own.
  *
  * Plain threads wait in a driver of their own, on their stack, which asks the kernel anew each
  * time. Whoever closes the file cancels the operation there, which wakes the thread. */
@@ -80,11 +85,12 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
             return -EBADF;
         /* acquire: pairs with the release in sni_file_create */
     } while (!sni_atomic_cas(&file->state, &state, state + USER, acquire, relaxed));
+    if (sni_unlikely((kinds >> file->kind & 1u) == 0)) {
+        sni_file_unuse(file);
+        return -ENOTSOCK;
+    }
     *out = file;
-    if (sni_likely((kinds >> file->kind & 1u) != 0))
-        return 0;
-    sni_file_unuse(file);
-    return -ENOTSOCK;
+    return 0;
 }
 
 static void leave_home(struct sni_file *file)
@@ -192,8 +198,8 @@ static void interrupt(struct sni_waiter *w, int why)
     sni_driver_cancel(sni_container_of(w, struct sni_op, waiter), why);
 }
 
-/* Where the file is registered, or will be: with `driver`. One whose owner has gone is no home.
- * Under the file's lock. */
+/* Where the file is registered, or will be: with `driver`. One whose owner has gone is no home, and
+ * that of another runtime not ours: then `op` is like one of a stranger. Under the file's lock. */
 static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driver,
                                   struct sni_op *op)
 {
@@ -203,6 +209,11 @@ static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driv
         file->home = driver;
         sni_driver_hold(driver);
         op->flags = 0; /* a ticket of another driver, or none: it is no proof here */
+    }
+    if (file->home->group != driver->group) {
+        op->kept = false;
+        op->flags = 0;
+        return driver;
     }
     return file->home;
 }
@@ -297,13 +308,17 @@ static int find_driver(struct sni_driver **driver)
 }
 
 static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driver, unsigned events,
-                          uint32_t *ticket, sn_deadline until)
+                          uint32_t *ticket, bool is_guess, sn_deadline until)
 {
-    struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events, .flags = *ticket};
+    struct sni_op op = {.fd = fd,
+                        .kind = SNI_OP_POLL,
+                        .events = (uint8_t)events,
+                        .is_guess = is_guess,
+                        .flags = *ticket};
     ptrdiff_t rc =
         driver != NULL ? wait_as_fiber(file, driver, &op, until) : wait_as_thread(file, &op, until);
     *ticket = op.flags;
-    return rc;
+    return rc < 0 ? rc : sni_events_told(rc, events);
 }
 
 static bool is_past(sn_deadline until)
@@ -311,22 +326,40 @@ static bool is_past(sn_deadline until)
     return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns);
 }
 
-/* One wait for what `op` needs. Returns its result if the driver did it; 0 and *again: try again;
- * else -errno. */
-static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t ticket,
+/* What is there now: asked by a driver that nobody else knows. */
+static ptrdiff_t ask_now(int fd, unsigned events)
+{
+    struct sni_poll poll;
+    struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events};
+    sni_poll_init(&poll, SNI_POLL_ALONE);
+    sni_wait_begin(&op.waiter);
+    sni_driver_submit(&poll.driver, &op);
+    (void)sni_driver_reap_patiently(&poll.driver);
+    sni_driver_cancel(&op, -ETIMEDOUT); /* unless it is complete */
+    sni_driver_finish(&poll.driver);
+    return op.result;
+}
+
+static bool is_closed(struct sni_file *file)
+{
+    /* relaxed: a close that comes later finds the wait, if there is one */
+    return (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
+}
+
+/* One wait for what `op` needs; `is_guess`: it was not tried, see "Dry". Returns its result if the
+ * driver did it; 0 and *again: try again; else -errno. */
+static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t ticket, bool is_guess,
                           sn_deadline until, bool *again)
 {
     *again = false;
-    enum sni_direction way = direction_of[op->kind];
-    if (is_past(until)) {
-        sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
+    if (is_past(until))
         return -ETIMEDOUT;
-    }
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
-    if (driver != NULL && (driver->ops->native & 1u << op->kind) != 0) {
+    enum sni_direction way = direction_of[op->kind];
+    if (driver != NULL && !op->is_polled && (driver->ops->native & 1u << op->kind) != 0) {
         op->fd = file->fd;
         ptrdiff_t result = wait_as_fiber(file, driver, op, until);
         sni_file_note_ready(file, way, 0);
@@ -334,7 +367,7 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
         return result;
     }
     unsigned events = way == SNI_IN ? SNI_READABLE : SNI_WRITABLE;
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, until);
+    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, is_guess, until);
     if (got < 0)
         return got;
     sni_file_note_ready(file, way, driver != NULL ? ticket : 0);
@@ -348,14 +381,17 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     for (bool again = true; again;) {
         bool dry;
         uint32_t ticket = sni_file_ticket(file, way, &dry);
+        dry = dry && !is_past(until);
+        if (is_closed(file))
+            return -EBADF;
         ptrdiff_t result = -EAGAIN;
-        if (!dry || is_past(until)) { /* who cannot wait may try at least */
+        if (!dry) {
             result = sni_op_try(op, file->fd);
             sni_file_tried(file, way, result, op->bytes, ticket);
         }
         if (result != -EAGAIN)
             return result;
-        result = wait_for(file, op, ticket, until, &again);
+        result = wait_for(file, op, ticket, dry, until, &again);
         if (!again)
             return result;
     }
@@ -364,12 +400,14 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
 
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)
 {
+    if (is_past(until))
+        return ask_now(file->fd, events);
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
     uint32_t ticket = sni_file_proof(file, events);
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, until);
+    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, true, until);
     for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
         if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
             sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
@@ -378,10 +416,12 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
 
 ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
 {
+    if (is_past(until))
+        return ask_now(fd, events);
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
     uint32_t ticket = 0;
-    return poll_for(NULL, fd, driver, events, &ticket, until);
+    return poll_for(NULL, fd, driver, events, &ticket, false, until);
 }

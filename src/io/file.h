@@ -25,7 +25,7 @@ struct sni_file {
     struct sni_record record;
     SNI_ATOMIC(uint64_t) state; /* any thread: generation, users, closed; see file.c           */
     int fd;                     /* immutable                                                  */
-    bool is_stream;             /* immutable: a short read means that there is no more now      */
+    bool is_stream;             /* immutable: a short read means that there is hardly more now  */
     uint8_t kind;               /* immutable: what the owner of the file says it is             */
     struct sni_mutex lock;      /* guards the next two                                        */
     struct sni_list ops;        /* operations of this file that a driver has                   */
@@ -34,7 +34,8 @@ struct sni_file {
     SNI_ATOMIC(uint64_t) dry[SNI_DIRECTIONS];    /* any user: see file.c                       */
 };
 
-/* Make a file of a non-blocking descriptor. From here on it is the file's.
+/* Make a file of a non-blocking descriptor. From here on it is the file's. `is_stream`: a read that
+ * comes out short has found all there is, or came to the end of it, or to urgent data.
  *
  * Returns  0, and its handle; -ENOMEM: the descriptor is still the caller's */
 int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle);

@@ -23,7 +23,7 @@ static enum sni_direction direction(const struct sni_file_op *fop)
 /* Use the file, and find the driver to wait with. */
 static int begin(struct sni_file_op *fop)
 {
-    if (fop->handle == 0)
+    if (fop->kinds == 0)
         return 0;
     int rc = sni_file_use(fop->handle, fop->kinds, &fop->file);
     if (rc == 0)
@@ -44,7 +44,7 @@ static sn_poll end(struct sni_file_op *fop, ptrdiff_t result)
 }
 
 /* Give a POLL to the driver. */
-static int start_waiting(struct sni_file_op *fop, uint32_t ticket)
+static int start_waiting(struct sni_file_op *fop, uint32_t ticket, bool is_guess)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_driver *driver = NULL;
@@ -57,6 +57,7 @@ static int start_waiting(struct sni_file_op *fop, uint32_t ticket)
                               .kind = SNI_OP_POLL,
                               .kept = fop->file != NULL,
                               .events = fop->events,
+                              .is_guess = is_guess,
                               .flags = ticket};
     sni_await_begin(&fop->await, &fop->op.waiter);
     if (fop->file != NULL)
@@ -78,20 +79,23 @@ static ptrdiff_t stop_waiting(struct sni_file_op *fop)
         sni_file_unlink(fop->file, &fop->op);
         sni_file_note_ready(fop->file, direction(fop), fop->op.flags);
     }
-    return fop->op.result;
+    ptrdiff_t told = fop->op.result;
+    return told < 0 ? told : sni_events_told(told, fop->events);
 }
 
-/* Returns the result, or -EAGAIN and the ticket to wait with. */
-static ptrdiff_t try(struct sni_file_op *fop, uint32_t *ticket)
+/* Returns the result, or -EAGAIN and the ticket to wait with. Only who wants bytes may take it for
+ * granted that there are none (*dry). */
+static ptrdiff_t try(struct sni_file_op *fop, uint32_t *ticket, bool *dry)
 {
     if (fop->kind->attempt == NULL) {
         *ticket = fop->file != NULL ? sni_file_proof(fop->file, fop->events) : 0;
+        *dry = true; /* or perhaps not: a guess */
         return -EAGAIN;
     }
-    bool dry = false;
     if (fop->file != NULL)
-        *ticket = sni_file_ticket(fop->file, direction(fop), &dry);
-    if (dry)
+        *ticket = sni_file_ticket(fop->file, direction(fop), dry);
+    *dry = *dry && fop->bytes > 0;
+    if (*dry)
         return -EAGAIN;
     ptrdiff_t result = fop->kind->attempt(fop);
     if (fop->file != NULL)
@@ -116,10 +120,11 @@ static sn_poll poll_op(sn_future *fut, sn_cx *cx)
                 return end(fop, events);
         }
         uint32_t ticket = 0;
-        ptrdiff_t result = try(fop, &ticket);
+        bool dry = false;
+        ptrdiff_t result = try(fop, &ticket, &dry);
         if (result != -EAGAIN)
             return end(fop, result);
-        int rc = start_waiting(fop, ticket);
+        int rc = start_waiting(fop, ticket, dry);
         if (rc < 0)
             return end(fop, rc);
     }

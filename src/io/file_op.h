@@ -15,10 +15,10 @@
 struct sni_file_op {
     sn_future future;
     const struct sni_file_op_kind *kind; /* immutable                                          */
-    uint64_t handle;                     /* of the file; 0: `fd` is a stranger's               */
+    uint64_t handle;                     /* of the file                                        */
     struct sni_file *file;               /* used from the first poll to the end                */
     int fd;                              /* the same time                                      */
-    uint32_t kinds;                      /* of files that it may be of                         */
+    uint32_t kinds;                      /* of files that it may be of; 0: a stranger's `fd`   */
     void *buf;                           /* these: arguments, for `attempt` and `finish`       */
     size_t bytes;
     void *extra;

@@ -30,4 +30,12 @@ uint32_t sni_file_proof(struct sni_file *file, unsigned events);
 /* After a wait: the driver said that it is ready, and gave `ticket`. */
 void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket);
 
+/* What to say of the events that a driver told, more than 0, to whom asked for `events`: a broken
+ * other end makes all of those true. */
+static inline ptrdiff_t sni_events_told(ptrdiff_t told, unsigned events)
+{
+    unsigned both = (unsigned)told & events;
+    return both != 0 ? (ptrdiff_t)both : (ptrdiff_t)events;
+}
+
 #endif

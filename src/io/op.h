@@ -56,6 +56,8 @@ struct sni_op {
                                   sni_driver_forget, so a registration may be kept             */
     uint8_t state;             /* the driver's, under its lock; 0 before submit               */
     uint8_t events;            /* POLL                                                        */
+    bool is_polled;            /* the owner makes the system call, whatever the driver could do */
+    bool is_guess;             /* POLL: what the ticket stands for is a guess, see driver.h    */
     uint32_t flags;            /* of the system call; POLL of a kept descriptor: see "Tickets"
                                   in driver.h                                                 */
     union {

@@ -14,6 +14,8 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -121,8 +123,11 @@ int sn_conn_adopt(sn_conn **out, int fd)
     if (rc == 0)
         rc = sni_plat_set_nonblocking(fd);
     uint64_t handle;
+    int nodelay; /* what only TCP has */
+    bytes = sizeof(nodelay);
+    bool is_tcp = sni_plat_getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &bytes) == 0;
     if (rc == 0)
-        rc = sni_file_create(fd, SNI_CONN, true, &handle);
+        rc = sni_file_create(fd, SNI_CONN, is_tcp, &handle);
     if (rc == 0)
         *out = (sn_conn *)(uintptr_t)handle;
     return rc;
@@ -248,9 +253,14 @@ ptrdiff_t sn_writev(sn_conn *conn, const sn_iov *iov, int n, sn_deadline until)
     return move_pieces(conn, SNI_OP_SENDMSG, iov, n, until);
 }
 
+static bool are_events(unsigned events)
+{
+    return events != 0 && (events & ~(unsigned)(SN_READABLE | SN_WRITABLE)) == 0;
+}
+
 int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until)
 {
-    if (events == 0 || (events & ~(unsigned)(SN_READABLE | SN_WRITABLE)) != 0)
+    if (!are_events(events))
         return -EINVAL;
     struct sni_file *file;
     int rc = use(conn, &file);
@@ -279,11 +289,15 @@ int sn_shutdown(sn_conn *conn, sn_shut how)
 
 static ptrdiff_t try_read(struct sni_file_op *fop)
 {
+    if (fop->buf == NULL || fop->bytes == 0)
+        return fop->bytes == 0 ? 0 : -EINVAL;
     return sni_plat_recv(fop->fd, fop->buf, fop->bytes, 0);
 }
 
 static ptrdiff_t try_write(struct sni_file_op *fop)
 {
+    if (fop->buf == NULL || fop->bytes == 0)
+        return fop->bytes == 0 ? 0 : -EINVAL;
     return sni_plat_send(fop->fd, fop->buf, fop->bytes, 0);
 }
 
@@ -309,8 +323,15 @@ sn_future *sn_write_op(sn_io_state *state, sn_conn *conn, const void *buf, size_
     return move_op(state, &kind, conn, (void *)(uintptr_t)buf, bytes, SNI_WRITABLE);
 }
 
+static ptrdiff_t refuse_events(struct sni_file_op *fop)
+{
+    (void)fop;
+    return -EINVAL;
+}
+
 sn_future *sn_conn_wait_op(sn_io_state *state, sn_conn *conn, unsigned events)
 {
     static const struct sni_file_op_kind kind = {.name = "wait"};
-    return move_op(state, &kind, conn, NULL, 0, events);
+    static const struct sni_file_op_kind wrong = {.name = "wait", .attempt = refuse_events};
+    return move_op(state, are_events(events) ? &kind : &wrong, conn, NULL, 0, events);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* dgram.c - sockets for datagrams: UDP, and Unix (R82).
  *
- * A datagram goes with an address, so all of it is sendmsg and recvmsg. MSG_TRUNC makes the system
- * tell the real length of one that did not fit. */
+ * Sending is always tried here and never left to a ring: io_uring (Linux 6.18) that finds the queue
+ * of a Unix socket full has used up the bytes by then, and sends an empty datagram later.
+ *
+ * A Unix socket that is not connected has nobody to tell it when the queue of another has room
+ * again: poll(2) says writable all the time. So such a sender asks again now and then. */
 #include "net/sock.h"
 
 #include "io/file_op.h"
@@ -10,6 +13,7 @@
 #include "plat/socket.h"
 
 #include <sinew/errno.h>
+#include <sinew/time.h>
 
 #include <string.h>
 #include <sys/socket.h>
@@ -37,7 +41,7 @@ int sn_dgram_open(sn_dgram **out, const char *local)
         return rc;
     }
     void *handle;
-    rc = sni_sock_make(fd, SNI_DGRAM, &handle);
+    rc = sni_sock_make(fd, SNI_DGRAM, false, &handle);
     if (rc == 0)
         *out = handle;
     return rc;
@@ -52,12 +56,12 @@ int sn_dgram_pair(sn_dgram *out[2])
     if (rc < 0)
         return rc;
     void *first, *second;
-    rc = sni_sock_make(fds[0], SNI_DGRAM, &first);
+    rc = sni_sock_make(fds[0], SNI_DGRAM, false, &first);
     if (rc < 0) {
         sni_plat_close(fds[1]);
         return rc;
     }
-    rc = sni_sock_make(fds[1], SNI_DGRAM, &second);
+    rc = sni_sock_make(fds[1], SNI_DGRAM, false, &second);
     if (rc < 0) {
         (void)sn_dgram_close(first);
         return rc;
@@ -149,6 +153,31 @@ static ptrdiff_t do_msg(sn_dgram *dgram, struct sni_op *op, sn_deadline until)
     return result;
 }
 
+/* Wait a moment, for what never comes to such a socket, so that a close ends it. Returns 0, or as
+ * sni_file_wait */
+static ptrdiff_t nap(struct sni_file *file, sn_deadline until)
+{
+    sn_deadline wake = sn_after(SN_MS(1));
+    bool last = until.ns <= wake.ns;
+    ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, last ? until : wake);
+    if (rc > 0) /* it is broken: the next try tells, but not in a busy loop */
+        rc = sn_sleep(SN_MS(1));
+    return rc == -ETIMEDOUT && !last ? 0 : rc;
+}
+
+static ptrdiff_t send_patiently(sn_dgram *dgram, const struct msghdr *msg, sn_deadline until)
+{
+    struct sni_file *file;
+    ptrdiff_t rc = use(dgram, &file);
+    if (rc < 0)
+        return rc;
+    do {
+        rc = sni_plat_sendmsg(file->fd, msg, 0);
+    } while (rc == -EAGAIN && (rc = nap(file, until)) == 0);
+    sni_file_unuse(file);
+    return rc;
+}
+
 ptrdiff_t sn_send_to(sn_dgram *dgram, const void *buf, size_t bytes, const sn_addr *to,
                      sn_deadline until)
 {
@@ -156,7 +185,9 @@ ptrdiff_t sn_send_to(sn_dgram *dgram, const void *buf, size_t bytes, const sn_ad
     int rc = buf == NULL && bytes > 0 ? -EINVAL : lay_out_to(&m, buf, bytes, to);
     if (rc < 0)
         return rc;
-    struct sni_op op = {.kind = SNI_OP_SENDMSG, .msg = &m.msg};
+    if (to != NULL && sn_addr_kind_of(to) == SN_ADDR_UNIX)
+        return send_patiently(dgram, &m.msg, until);
+    struct sni_op op = {.kind = SNI_OP_SENDMSG, .is_polled = true, .msg = &m.msg};
     return do_msg(dgram, &op, until);
 }
 
@@ -178,12 +209,15 @@ ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes, sn_addr *from, 
 static ptrdiff_t try_send(struct sni_file_op *fop)
 {
     struct message m;
-    int rc = lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
+    int rc = fop->buf == NULL && fop->bytes > 0 ? -EINVAL
+                                                : lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
     return rc < 0 ? rc : sni_plat_sendmsg(fop->fd, &m.msg, 0);
 }
 
 static ptrdiff_t try_recv(struct sni_file_op *fop)
 {
+    if (fop->buf == NULL && fop->bytes > 0)
+        return -EINVAL;
     struct message m;
     lay_out_from(&m, fop->buf, fop->bytes);
     ptrdiff_t got = sni_plat_recvmsg(fop->fd, &m.msg, MSG_TRUNC);

@@ -77,7 +77,7 @@ int sn_listen(sn_listener **out, const char *text, const sn_listen_options *opts
         return rc;
     }
     void *handle;
-    rc = sni_sock_make(fd, SNI_LISTENER, &handle);
+    rc = sni_sock_make(fd, SNI_LISTENER, false, &handle);
     if (rc == 0)
         *out = handle;
     return rc;
@@ -113,13 +113,19 @@ static bool is_transient(ptrdiff_t rc)
            rc == -EHOSTUNREACH || rc == -ENETUNREACH;
 }
 
-/* Wait for `nap_ns`, or until the deadline. Returns 0; -ETIMEDOUT, -EDEADLK */
-static int back_off(int64_t nap_ns, sn_deadline until)
+/* Wait for `nap_ns`, or until the deadline: for what never comes to a listener, so that a close ends
+ * it. Returns 0; -ETIMEDOUT, -EBADF, -EDEADLK */
+static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
 {
     sn_deadline wake = sn_after(nap_ns);
     bool last = until.ns <= wake.ns;
-    int rc = sn_sleep_until(last ? until : wake);
-    return rc == 0 && last ? -ETIMEDOUT : rc;
+    wake = last ? until : wake;
+    ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, wake);
+    if (rc == -EBADF || rc == -EDEADLK)
+        return (int)rc;
+    if (rc != -ETIMEDOUT) /* for that wait something is lacking, too */
+        (void)sn_sleep_until(wake);
+    return last ? -ETIMEDOUT : 0;
 }
 
 static ptrdiff_t accept_fd(struct sni_file *file, struct sockaddr_storage *addr, uint32_t *bytes,
@@ -132,8 +138,11 @@ static ptrdiff_t accept_fd(struct sni_file *file, struct sockaddr_storage *addr,
         ptrdiff_t rc = sni_file_do(file, &op, until);
         if (is_transient(rc))
             continue;
-        if (!is_exhausted(rc) || back_off(nap_ns, until) < 0)
+        if (!is_exhausted(rc))
             return rc;
+        int over = back_off(file, nap_ns, until);
+        if (over < 0)
+            return over == -EBADF ? over : rc;
         nap_ns = nap_ns < SN_S(1) / 2 ? 2 * nap_ns : SN_S(1);
     }
 }
@@ -161,7 +170,9 @@ int sn_accept(sn_listener *listener, sn_conn **out, sn_addr *peer, sn_deadline u
 
 static ptrdiff_t try_accept(struct sni_file_op *fop)
 {
-    ptrdiff_t rc;
+    ptrdiff_t rc = -EINVAL;
+    if (fop->extra == NULL)
+        return rc;
     do {
         rc = sni_plat_accept(fop->fd, NULL, NULL);
     } while (is_transient(rc));

@@ -14,10 +14,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-int sni_sock_make(int fd, enum sni_sock_kind kind, void **out)
+int sni_sock_make(int fd, enum sni_sock_kind kind, bool is_stream, void **out)
 {
     uint64_t handle;
-    int rc = sni_file_create(fd, (uint8_t)kind, kind == SNI_CONN, &handle);
+    int rc = sni_file_create(fd, (uint8_t)kind, is_stream, &handle);
     if (rc < 0)
         sni_plat_close(fd);
     else
@@ -28,9 +28,9 @@ int sni_sock_make(int fd, enum sni_sock_kind kind, void **out)
 int sni_conn_make(int fd, sn_conn **out)
 {
     int yes = 1; /* refused by Unix sockets, which do not delay anyway */
-    (void)sni_plat_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    bool is_tcp = sni_plat_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0;
     void *handle;
-    int rc = sni_sock_make(fd, SNI_CONN, &handle);
+    int rc = sni_sock_make(fd, SNI_CONN, is_tcp, &handle);
     if (rc == 0)
         *out = handle;
     return rc;

@@ -24,10 +24,11 @@ static inline uint64_t sni_sock_handle(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* Make a socket of `kind` of a descriptor. On failure the descriptor is closed.
+/* Make a socket of `kind` of a descriptor; `is_stream` as in file.h: it is TCP. On failure the
+ * descriptor is closed.
  *
  * Returns  0, -ENOMEM */
-int sni_sock_make(int fd, enum sni_sock_kind kind, void **out);
+int sni_sock_make(int fd, enum sni_sock_kind kind, bool is_stream, void **out);
 
 /* A connection that was accepted or made: the usual options, then sni_sock_make. */
 int sni_conn_make(int fd, sn_conn **out);

@@ -113,9 +113,12 @@ int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
     if (w->sched->config.make_driver == NULL)
         return -ENOSYS;
     int rc = w->sched->config.make_driver(out);
-    if (rc == 0) /* release: pairs with the acquire of those who look for us or wake us */
-        sni_atomic_store(&w->driver, *out, release);
-    return rc;
+    if (rc < 0)
+        return rc;
+    (*out)->group = w->sched;
+    /* release: pairs with the acquire of those who look for us or wake us */
+    sni_atomic_store(&w->driver, *out, release);
+    return 0;
 }
 
 /* ---- looking ---------------------------------------------------------------------------- */

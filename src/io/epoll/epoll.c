@@ -26,11 +26,8 @@
  * first. And no busy loop: a POLL that is over at once although e is untrue brings the newest
  * ticket, with which the next one disproves. That is at most one try in vain per event.
  * Ticket 0 disproves nothing: it is of somebody who has not seen any event, and if there was none
- * then nothing is ready either. A read that came out short proves that there are no more bytes, but
- * not that the end is not there: bytes and the end may have come with one event. So who was told of
- * the end (RDHUP) is readable for good, and nothing disproves it. Numbers wrap around and leave 0
- * out; that an owner sleeps on a ticket for 2^31 events between a try and its POLL, we take for
- * impossible.
+ * then nothing is ready either. Numbers wrap around and leave 0 out; that an owner sleeps on a
+ * ticket for 2^31 events between a try and its POLL, we take for impossible.
  *
  * Whom to tell. An edge may stand for two connections, and a waiter that is told may never come
  * back: it got its connection and is content, or its deadline passed, too late to matter. To tell
@@ -203,7 +200,7 @@ static int keep(struct epoll *e, struct sni_slot *slot, int fd)
     slot->how = SNI_SLOT_KEPT;
     slot->sequence = 0;
     slot->ready = 0; /* and so `seen` means nothing */
-    slot->at_end = false;
+    slot->cuts = false;
     return 0;
 }
 
@@ -212,8 +209,6 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
 {
     if (ticket == 0)
         return;
-    if (slot->at_end)
-        events &= ~(unsigned)SNI_READABLE;
     for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
         bool newest = ticket == slot->sequence || (int32_t)(ticket - slot->seen[i]) >= 0;
         if ((events & 1u << i) != 0 && newest)
@@ -223,7 +218,8 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
 
 static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
 {
-    disprove(slot, op->events, op->flags);
+    if (!op->is_guess || !slot->cuts)
+        disprove(slot, op->events, op->flags);
     unsigned ready = slot->ready & op->events;
     if (ready == 0) {
         sni_list_push_back(&slot->waiters, &op->link);
@@ -249,10 +245,8 @@ static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op 
 }
 
 /* Tell the first waiter of each event, and have the kernel look again for the others. */
-static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, uint32_t events)
+static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
 {
-    unsigned told = told_by(events);
-    slot->at_end = slot->at_end || (events & EPOLLRDHUP) != 0;
     if (++slot->sequence == 0)
         slot->sequence = 1;
     for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
@@ -376,8 +370,11 @@ static unsigned process(struct epoll *e, const struct epoll_event *event)
     struct sni_slot *slot = sni_slots_find(&e->slots, fd);
     if (slot == NULL || slot->generation != (uint32_t)(event->data.u64 >> 32))
         return 0;
-    return slot->how == SNI_SLOT_KEPT ? kept_event(e, slot, fd, event->events)
-                                      : stranger_event(e, slot, fd, told_by(event->events));
+    unsigned told = told_by(event->events);
+    if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
+        slot->cuts = true;
+    return slot->how == SNI_SLOT_KEPT ? kept_event(e, slot, fd, told)
+                                      : stranger_event(e, slot, fd, told);
 }
 
 static unsigned epoll_reap(struct sni_driver *driver)

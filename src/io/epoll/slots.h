@@ -27,7 +27,8 @@ struct sni_slot {
     uint32_t seen[SNI_SLOT_EVENTS]; /* KEPT: the last event that told of it                      */
     uint8_t how;                    /* sni_slot_how                                              */
     uint8_t ready;                  /* KEPT: told of, and nobody has found it untrue since       */
-    bool at_end;                    /* KEPT: the other end has shut down: readable for good      */
+    bool cuts;                      /* KEPT: told of an end or of urgent data: a read may come out
+                                       short although there is more                              */
 };
 
 enum { SNI_SLOTS_CHUNK = 256 };
