@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The servers among the examples, driven by programs that others wrote: socat, curl, wrk (R80,
- * R82).
- * Each runs on every driver. Servers choose their port and tell it; each is ended by its own id. */
+ * R82). Each runs on every driver. Servers choose their port and tell it; each is ended by its own
+ * id. */
 #include "harness.h"
 
 #include <fcntl.h>
