@@ -66,9 +66,7 @@ static int serve(void *arg)
     int rc;
     while ((rc = sn_accept(listener, &conn, NULL, SN_FOREVER)) == 0) {
         if (use_coroutines) {
-            served frame = {.conn = conn};
-            sn_task *task = sn_spawn_coro(served, &frame);
-            rc = sn_detach(task);
+            rc = sn_spawn_coro_detached(served, &(served){.conn = conn});
         } else {
             rc = sn_spawn_detached(serve_fiber, conn);
         }

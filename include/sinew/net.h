@@ -5,7 +5,7 @@
  *     sn_conn *c;
  *     rc = sn_listen(&l, "127.0.0.1:8080", NULL);
  *     while ((rc = sn_accept(l, &c, NULL, SN_FOREVER)) == 0)
- *         sn_spawn(serve, c, .detached = true);
+ *         sn_spawn_detached(serve, c);
  *
  * Addresses are text, see addr.h: "127.0.0.1:80", "[::1]:80", "unix:/run/x". Calls return 0 or a
  * number of bytes, else a negative errno; those that can wait take a deadline. No signal is raised
@@ -158,7 +158,7 @@ SN_API int sn_shutdown(sn_conn *conn, sn_shut how);
 /* Properties of a connection. */
 typedef enum sn_conn_option {
     SN_CONN_NODELAY, /* TCP: do not wait for more before sending: 0 or 1; it is 1 at first  */
-    SN_CONN_KEEPALIVE, /* TCP: after so many idle seconds ask whether the other end is there; 0: off */
+    SN_CONN_KEEPALIVE, /* TCP: so many idle seconds, then ask if the other end lives; 0: off */
     SN_CONN_SEND_BUFFER,
     SN_CONN_RECV_BUFFER, /* of the system, in bytes; it may give another size, on Linux twice  */
     SN_CONN_LINGER,      /* seconds that a close waits for data to go out; 0: abort; -1: off   */
@@ -181,7 +181,8 @@ SN_API SN_MUST_USE int sn_conn_peer(sn_conn *conn, sn_addr *out);
  * are close-on-exec; others that came are closed.
  *
  * Suspends: yes.   Threads: any.
- * Returns  the number of bytes, as sn_write and sn_read; -EINVAL: no bytes, or more than SN_FDS_MAX */
+ * Returns  the number of bytes, as sn_write and sn_read
+ *          -EINVAL  no bytes, or more descriptors than SN_FDS_MAX */
 #define SN_FDS_MAX 64
 SN_API SN_MUST_USE ptrdiff_t sn_send_fds(sn_conn *conn, const void *buf, size_t bytes,
                                          const int *fds, int n, sn_deadline until);
@@ -241,6 +242,7 @@ SN_API int sn_dgram_close(sn_dgram *dgram);
 /* The calls above as futures: SN_AWAIT_INTO(n, sn_read_op(&self->io, conn, buf, sizeof(buf))).
  * They wait without end; race them with sn_sleep_op. One that is dropped has consumed nothing: no
  * connection, no byte. What they point to must stay until they are complete or dropped.
+ * sn_accept_op does not wait for a descriptor when there is none: it gives -EMFILE at once.
  *
  * Suspends: no.   Threads: any; are polled inside a runtime.
  * Returns  the future in `state`; its result is as the call's, at most INT32_MAX;

@@ -99,6 +99,12 @@ typedef struct sn_exit {
  * Returns  as sn_spawn; its result is the coroutine's */
 #define sn_spawn_coro(...) SN_SPAWN_CORO_(__VA_ARGS__, )
 
+/* The same for one that nobody will join: sn_spawn_coro_detached(type, &frame, ...).
+ *
+ * Suspends: no.   Threads: only inside a runtime.
+ * Returns  0, or why not, as sn_spawn's `.error` */
+#define sn_spawn_coro_detached(...) SN_SPAWN_CORO_DETACHED_(__VA_ARGS__, )
+
 /* Run any future as a task: sn_spawn_future(fut, &object, .name = "x", ...), where `fut` lies in
  * `object`. The object is copied into the task before the first poll, so it must not hold
  * pointers into itself (sn_fut_join2 does), nor be larger than SN_FRAME_BYTES_MAX.
@@ -192,9 +198,13 @@ SN_API const char *sn_task_spawned_at(void);
     (sn_spawn_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 #define SN_SPAWN_DETACHED_(fn, arg, ...) \
     (sn_spawn_detached_((fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
-#define SN_SPAWN_CORO_(type, frame, ...)                              \
-    (sn_spawn_coro_(SN_START(type, frame), (frame), sizeof(*(frame)), \
-                    &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+#define SN_SPAWN_CORO_(type, frame, ...)                                                      \
+    (sn_spawn_frame_(&type##_coro_, _Generic((frame), type *: (frame)), offsetof(type, coro), \
+                     sizeof(type), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
+#define SN_SPAWN_CORO_DETACHED_(type, frame, ...)                                \
+    (sn_spawn_frame_detached_(&type##_coro_, _Generic((frame), type *: (frame)), \
+                              offsetof(type, coro), sizeof(type),                \
+                              &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 
 #define SN_SPAWN_FUTURE_(fut, object, ...)              \
     (sn_spawn_coro_((fut), (object), sizeof(*(object)), \
@@ -202,6 +212,10 @@ SN_API const char *sn_task_spawned_at(void);
 
 SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
 SN_API int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
+SN_API SN_MUST_USE sn_task *sn_spawn_frame_(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                                            size_t frame_bytes, const sn_spawn_options *opts);
+SN_API int sn_spawn_frame_detached_(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                                    size_t frame_bytes, const sn_spawn_options *opts);
 SN_API SN_MUST_USE sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
                                            const sn_spawn_options *opts);
 

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 
+#include <sinew/coro.h>
 #include <sinew/errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,17 +39,51 @@ sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
     return spawn(&(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
 }
 
-int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
+/* Spawn without a handle. Returns 0, or why not. */
+static int spawn_detached(struct sni_spawn *what)
 {
     int rc;
-    sn_spawn_options detached = *opts;
-    detached.detached = true;
-    detached.error = &rc;
-    (void)spawn(
-        &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &detached});
-    if (opts->error != NULL)
-        *opts->error = rc;
+    int *error = what->opts->error;
+    sn_spawn_options opts = *what->opts;
+    opts.detached = true;
+    opts.error = &rc;
+    what->opts = &opts;
+    (void)spawn(what);
+    if (error != NULL)
+        *error = rc;
     return rc;
+}
+
+int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
+{
+    return spawn_detached(
+        &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
+}
+
+/* A coroutine that is started in its frame, as the macros give it. */
+static struct sni_spawn started(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                                size_t frame_bytes, const sn_spawn_options *opts)
+{
+    sn_coro *coro = (sn_coro *)(void *)((char *)frame + coro_at);
+    return (struct sni_spawn){.kind = SNI_TASK_CORO,
+                              .future = sn_coro_start_(coro, vt),
+                              .frame = frame,
+                              .frame_bytes = frame_bytes,
+                              .opts = opts};
+}
+
+sn_task *sn_spawn_frame_(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                         size_t frame_bytes, const sn_spawn_options *opts)
+{
+    struct sni_spawn what = started(vt, frame, coro_at, frame_bytes, opts);
+    return spawn(&what);
+}
+
+int sn_spawn_frame_detached_(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                             size_t frame_bytes, const sn_spawn_options *opts)
+{
+    struct sni_spawn what = started(vt, frame, coro_at, frame_bytes, opts);
+    return spawn_detached(&what);
 }
 
 sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,

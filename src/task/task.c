@@ -48,6 +48,9 @@ static int check_options(const struct sni_spawn *what)
         return -EINVAL;
     if (what->frame_bytes > SN_FRAME_BYTES_MAX)
         return -EINVAL;
+    size_t offset = (size_t)((char *)what->future - (char *)what->frame);
+    if (what->kind == SNI_TASK_CORO && offset >= what->frame_bytes)
+        return -EINVAL; /* the future does not lie in what is copied */
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of a runtime beyond the number of workers (R150), and the stacks' high-water marks (R51). */
+/* Options of a runtime beyond the number of workers (R150), and how deep stacks were (R51). */
 #include "unit/task/with_runtime.h"
 
 #include <sinew/errno.h>
@@ -103,7 +103,7 @@ TEST(a_single_threaded_runtime_has_no_threads_to_tell_of)
     CHECK_EQ(atomic_load(&c.ended), 4);
 }
 
-/* ---- the capacity of queues -------------------------------------------------------------------- */
+/* ---- the capacity of queues ------------------------------------------------------------------ */
 
 static int a_thousand(void *arg)
 {
@@ -143,7 +143,7 @@ TEST(pinned_workers_steal_too)
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2, .pin = true}, a_thousand, NULL), 0);
 }
 
-/* ---- how deep stacks were ------------------------------------------------------------------------ */
+/* ---- how deep stacks were -------------------------------------------------------------------- */
 
 static int use_stack(void *arg)
 {

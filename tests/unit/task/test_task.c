@@ -95,6 +95,58 @@ TASK_TEST(a_task_can_be_spawned_that_nobody_will_join)
     return 0;
 }
 
+typedef struct adder {
+    sn_coro coro;
+    int a, b;
+    atomic_int *out;
+} adder;
+
+SN_CORO(adder, self)
+{
+    SN_BEGIN(self);
+    SN_YIELD();
+    if (self->out != NULL)
+        atomic_store(self->out, self->a + self->b);
+    SN_RETURN(self->a + self->b);
+    SN_END();
+}
+
+/* The frame is named once: it may be a literal, or have effects. */
+TASK_TEST(a_coroutine_is_spawned_from_a_literal)
+{
+    (void)arg;
+    CHECK_EQ(sn_join(sn_spawn_coro(adder, &(adder){.a = 2, .b = 3}), NULL), 5);
+    adder frames[2] = {{.a = 1}, {.a = 7}};
+    adder *next = frames;
+    CHECK_EQ(sn_join(sn_spawn_coro(adder, next++), NULL), 1);
+    CHECK_EQ(sn_join(sn_spawn_coro(adder, next++), NULL), 7);
+    CHECK_PTR_EQ(next, frames + 2);
+    return 0;
+}
+
+TASK_TEST(a_coroutine_can_be_spawned_that_nobody_will_join)
+{
+    (void)arg;
+    static atomic_int sum;
+    atomic_store(&sum, 0);
+    CHECK_EQ(sn_spawn_coro_detached(adder, &(adder){.a = 40, .b = 2, .out = &sum}), 0);
+    for (int i = 0; i < 1000000 && atomic_load(&sum) == 0; i++)
+        sn_yield();
+    CHECK_EQ(atomic_load(&sum), 42);
+    return 0;
+}
+
+TASK_TEST(a_future_that_is_not_in_the_object_is_refused)
+{
+    (void)arg;
+    adder frame = {.a = 1}, other;
+    int rc = 0;
+    sn_future *fut = SN_START(adder, &frame);
+    CHECK_PTR_EQ(sn_spawn_future(fut, &other, .error = &rc), NULL);
+    CHECK_EQ(rc, -EINVAL);
+    return 0;
+}
+
 TEST(the_runtime_waits_for_detached_tasks_at_shutdown)
 {
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 4},
