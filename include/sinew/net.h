@@ -157,7 +157,7 @@ SN_API int sn_shutdown(sn_conn *conn, sn_shut how);
 
 /* Properties of a connection. */
 typedef enum sn_conn_option {
-    SN_CONN_NODELAY, /* TCP: do not wait for more before sending: 0 or 1; it is 1 at first  */
+    SN_CONN_NODELAY,   /* TCP: do not wait for more before sending: 0 or 1; it is 1 at first  */
     SN_CONN_KEEPALIVE, /* TCP: so many idle seconds, then ask if the other end lives; 0: off */
     SN_CONN_SEND_BUFFER,
     SN_CONN_RECV_BUFFER, /* of the system, in bytes; it may give another size, on Linux twice  */

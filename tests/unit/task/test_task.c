@@ -115,7 +115,7 @@ SN_CORO(adder, self)
 TASK_TEST(a_coroutine_is_spawned_from_a_literal)
 {
     (void)arg;
-    CHECK_EQ(sn_join(sn_spawn_coro(adder, &(adder){.a = 2, .b = 3}), NULL), 5);
+    CHECK_EQ(sn_join(sn_spawn_coro(adder, (&(adder){.a = 2, .b = 3})), NULL), 5);
     adder frames[2] = {{.a = 1}, {.a = 7}};
     adder *next = frames;
     CHECK_EQ(sn_join(sn_spawn_coro(adder, next++), NULL), 1);
@@ -129,7 +129,7 @@ TASK_TEST(a_coroutine_can_be_spawned_that_nobody_will_join)
     (void)arg;
     static atomic_int sum;
     atomic_store(&sum, 0);
-    CHECK_EQ(sn_spawn_coro_detached(adder, &(adder){.a = 40, .b = 2, .out = &sum}), 0);
+    CHECK_EQ(sn_spawn_coro_detached(adder, (&(adder){.a = 40, .b = 2, .out = &sum})), 0);
     for (int i = 0; i < 1000000 && atomic_load(&sum) == 0; i++)
         sn_yield();
     CHECK_EQ(atomic_load(&sum), 42);
