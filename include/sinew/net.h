@@ -46,12 +46,10 @@ typedef struct sn_dgram sn_dgram;       /* sends and receives datagrams         
 
 /* What a listener may be told. */
 typedef struct sn_listen_options {
-    int backlog; /* connections that wait to be accepted; default: as many as the system allows */
-    bool
-        reuse_port; /* several listeners share a port, and the system spreads connections           */
-    bool
-        only_ipv6; /* "[::]:80" does not take IPv4 too                                             */
-    bool replace; /* Unix: remove a socket of that name that nobody listens to any more           */
+    int backlog;     /* connections that wait to be accepted; default: as many as may be     */
+    bool reuse_port; /* several listeners share a port, and the system spreads connections   */
+    bool only_ipv6;  /* "[::]:80" does not take IPv4 too                                     */
+    bool replace;    /* Unix: remove a socket of that name that nobody listens to any more   */
 } sn_listen_options;
 
 /* Listen at `addr`; port 0 lets the system choose. `opts` may be NULL.

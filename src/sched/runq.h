@@ -88,6 +88,13 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, struct sni_r
  * it serves as the last look before sleeping (idle.h). */
 uint32_t sni_runq_len(const struct sni_runq *q);
 
+/* Any thread: a number that grows with each push, pop and steal. */
+static inline uint32_t sni_runq_moves(const struct sni_runq *q)
+{
+    /* relaxed, both: only how much it has grown counts */
+    return sni_atomic_load(&q->tail_, relaxed) + (uint32_t)sni_atomic_load(&q->head_, relaxed);
+}
+
 /* ---- the slot ------------------------------------------------------------------------- */
 
 /* Owner: put `link` into the slot, to be run next. Returns what must go to the ring instead: the

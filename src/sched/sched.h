@@ -67,6 +67,7 @@ struct sni_worker {
     struct sni_sched *sched;   /* immutable                                             */
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
+    uint32_t moves_seen;       /* as a searcher: of the others' queues, see is_hurried     */
     uint32_t look_at;          /* not before this tick the world is looked at, while busy */
     uint32_t fair_at;          /* the tick of the next look at the queue of all          */
     bool plain;                /* immutable: FIFO and not seeded                        */

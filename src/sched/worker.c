@@ -20,6 +20,10 @@ enum {
     LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
     SPIN_ROUNDS = 200,            /* of a searcher before it sleeps  */
     SPIN_PAUSES = 20,             /* in each                         */
+    HURRY_PAUSES = 100,           /* between two looks at a hurried  */
+    HURRY_MOVES = 16,             /* of its queue in that time       */
+    HURRY_ROUNDS = 100,           /* then it is robbed all the same  */
+    HURRY_WATCHED = 4,            /* queues that are looked at       */
 };
 
 struct sni_worker *sni_worker_current(void)
@@ -268,10 +272,44 @@ static void stop_searching(struct sni_worker *w)
         sni_world_wake(&sched->workers[index]);
 }
 
+static void pause_for(int pauses)
+{
+    for (int i = 0; i < pauses; i++)
+        sni_cpu_pause();
+}
+
+/* Do the others run through their queues so fast that a thief would only be in their way? Tasks of
+ * a hundred nanoseconds are not worth the lines of memory that would have to change cores: both
+ * workers together would be slower than one. Such a queue is left alone for a while; what does
+ * not move, or slowly, is there to be stolen. */
+static bool is_hurried(struct sni_worker *w)
+{
+    unsigned n = w->near_n < HURRY_WATCHED ? w->near_n : HURRY_WATCHED;
+    uint32_t moves = 0;
+    for (unsigned i = 0; i < n; i++)
+        moves += sni_runq_moves(&w->sched->workers[w->victims[i]].runq);
+    uint32_t moved = moves - w->moves_seen;
+    w->moves_seen = moves;
+    return moved >= HURRY_MOVES && sni_inject_len(&w->inbox) == 0;
+}
+
+/* A searcher waits while the others are hurried, for some time at most. */
+static void let_hurry(struct sni_worker *w)
+{
+    (void)is_hurried(w);
+    for (int i = 0; i < HURRY_ROUNDS && !must_return(w); i++) {
+        pause_for(HURRY_PAUSES);
+        if (!is_hurried(w))
+            return;
+    }
+}
+
 static struct sni_task *search(struct sni_worker *w)
 {
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
+    if (w->searching && w->wakes && w->plain)
+        let_hurry(w);
     int looks = sni_world_spin_rounds(w);
     int steals = w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
     for (int i = 0; (i < looks || i < steals) && !must_return(w); i++) {
@@ -283,8 +321,7 @@ static struct sni_task *search(struct sni_worker *w)
                 sni_world_spun(w, task != NULL);
             return task;
         }
-        for (int k = 0; k < SPIN_PAUSES; k++)
-            sni_cpu_pause();
+        pause_for(SPIN_PAUSES);
     }
     if (looks > 1)
         sni_world_spun(w, false);
