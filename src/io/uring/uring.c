@@ -39,9 +39,9 @@
  *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
  * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
- * sleeps already, since then nobody else would soon. What the kernel
- * does not take (-EAGAIN, -EBUSY, -ENOMEM) stays in the ring or the backlog until the next of
- * these; wait then sleeps for a millisecond at most.
+ * sleeps already, since then nobody else would soon. What the kernel does not take (-EAGAIN,
+ * -EBUSY, -ENOMEM) stays in the ring or the backlog until the next of these; wait then sleeps for a
+ * millisecond at most.
  *
  * Sleeping and waking. One word:
  *
@@ -66,11 +66,12 @@
  * Completing an operation whose waiter is a thread wakes the owner in the same way, from under
  * the lock: that thread may be the owner, and asleep or about to be.
  *
- * Multishot accept, later: a completion with IORING_CQE_F_MORE leaves the operation with the
- * kernel. It fits as an operation of the listener's own (not of a frame), whose results are
- * descriptors queued at the listener; an accept takes from that queue first and waits there
- * otherwise. complete() is the place: with F_MORE it hands over a result and leaves the state; the
- * last completion, without it, ends the operation as now. Closing cancels, drains and closes.
+ * Multishot accept, if it should ever pay (docs/RATIONALE.md has the figures): a completion with
+ * IORING_CQE_F_MORE leaves the operation with the kernel. It fits as an operation of the listener's
+ * own (not of a frame), whose results are descriptors queued at the listener; an accept takes from
+ * that queue first and waits there otherwise. ended() is the place: with F_MORE it hands over a
+ * result and leaves the state; the last completion, without it, ends the operation as now. Closing
+ * cancels, drains and closes.
  *
  * Rejected: DEFER_TASKRUN (see ring.c); a ring for all workers (its lock would be everyone's);
  * waking by an entry in the sleeper's ring (a wake happens under another driver's lock, so two
