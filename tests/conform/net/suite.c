@@ -36,6 +36,8 @@ void net_run(enum net_who who, sn_io_driver io, unsigned workers, void (*body)(v
         body();
         return;
     }
+    if (io == SN_IO_URING && getenv("SINEW_NET_SUITE_AUTO") != NULL)
+        io_runs = io = SN_IO_AUTO; /* see test_choice.c */
     sn_runtime *rt;
     const sn_runtime_options opts = {
         .io = io, .single_threaded = workers == 1, .workers = workers == 1 ? 0 : workers};
