@@ -82,14 +82,36 @@ void sni_driver_cancel(struct sni_op *op, int why)
     sni_mutex_unlock(&driver->lock);
 }
 
-void sni_driver_cancel_now(struct sni_op *op, int why)
+static void cancel_and_reap(struct sni_op *op, int why)
 {
     struct sni_driver *driver = op->driver;
-    sni_mutex_lock(&driver->lock);
     cancel_locked(op, why);
     unsigned spins = 0;
     while (op->state != SNI_OP_COMPLETE)
         reap_once_more(driver, &spins);
+}
+
+void sni_driver_cancel_now(struct sni_op *op, int why)
+{
+    struct sni_driver *driver = op->driver;
+    sni_mutex_lock(&driver->lock);
+    cancel_and_reap(op, why);
+    sni_mutex_unlock(&driver->lock);
+}
+
+static void resume_nobody(void *fiber)
+{
+    (void)fiber;
+}
+
+void sni_driver_take_back(struct sni_op *op)
+{
+    static const struct sni_exec_ops nobody = {.resume = resume_nobody,
+                                               .resume_last = resume_nobody};
+    struct sni_driver *driver = op->driver;
+    sni_mutex_lock(&driver->lock);
+    op->waiter.ops = &nobody; /* only we could claim it, under the lock */
+    cancel_and_reap(op, -ECANCELED);
     sni_mutex_unlock(&driver->lock);
 }
 

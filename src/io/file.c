@@ -26,6 +26,10 @@
  * rely on it, for a runtime without threads is turned only now and then. They ask anew each time,
  * in their own.
  *
+ * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back, and
+ * its use of the file ends (sni_lent). That one whose owner was just woken is complete does not
+ * matter: it is still in `ops`.
+ *
  * Plain threads wait in a driver of their own, on their stack, which asks the kernel anew each
  * time. Whoever closes the file cancels the operation there, which wakes the thread. */
 #include "io/file.h"
@@ -275,9 +279,34 @@ static ptrdiff_t wait_as_thread(struct sni_file *file, struct sni_op *op, sn_dea
     return rc < 0 ? rc : op->result;
 }
 
+/* What a fiber lends while it waits: the operation to a driver, its use of the file to nobody. */
+struct lent_op {
+    struct sni_lent lent;
+    struct sni_file *file;
+    struct sni_op *op;
+};
+
+/* The fiber never goes on. First nobody must find the operation by the file any more. */
+static void take_back(struct sni_lent *lent)
+{
+    struct lent_op *l = sni_container_of(lent, struct lent_op, lent);
+    if (l->file != NULL)
+        sni_file_unlink(l->file, l->op);
+    sni_driver_take_back(l->op);
+    if (l->file != NULL)
+        sni_file_unuse(l->file);
+}
+
+static void lend(struct sni_waiter *waiter, struct sni_lent *lent)
+{
+    if (waiter->ops->lend != NULL)
+        waiter->ops->lend(waiter->fiber, lent);
+}
+
 static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
                                sn_deadline until)
 {
+    struct lent_op lent = {.lent = {take_back}, .file = file, .op = op};
     op->kept = file != NULL;
     sni_wait_begin(&op->waiter);
     if (file == NULL) {
@@ -288,7 +317,9 @@ static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver,
         if (rc < 0)
             return rc;
     }
+    lend(&op->waiter, &lent.lent);
     (void)sni_wait_commit(&op->waiter, until);
+    lend(&op->waiter, NULL);
     if (file != NULL)
         sni_file_unlink(file, op);
     return op->result;

@@ -23,15 +23,21 @@ static const struct {
     [SN_CONN_RECV_BUFFER] = {SOL_SOCKET, SO_RCVBUF},
 };
 
+/* Options of TCP on a Unix socket are refused in two ways, as the kernel is old or new. */
+static int one_refusal(int rc)
+{
+    return rc == -EOPNOTSUPP ? -ENOPROTOOPT : rc;
+}
+
 static int set_number(int fd, int level, int name, int value)
 {
-    return sni_plat_setsockopt(fd, level, name, &value, sizeof(value));
+    return one_refusal(sni_plat_setsockopt(fd, level, name, &value, sizeof(value)));
 }
 
 static int get_number(int fd, int level, int name, int *value)
 {
     uint32_t bytes = sizeof(*value);
-    return sni_plat_getsockopt(fd, level, name, value, &bytes);
+    return one_refusal(sni_plat_getsockopt(fd, level, name, value, &bytes));
 }
 
 static int set_keepalive(int fd, int seconds)

@@ -149,10 +149,17 @@ static void resume_last(void *fiber)
     sni_worker_ready_last(fiber);
 }
 
+static void lend(void *fiber, struct sni_lent *lent)
+{
+    struct sni_task *me = fiber;
+    me->lent = lent;
+}
+
 const struct sni_exec_ops sni_worker_exec_ops = {
     .suspend = suspend,
     .resume = resume,
     .resume_last = resume_last,
+    .lend = lend,
     .suspend_until = sni_world_suspend_until,
     .now = sni_world_now,
     .driver = sni_world_driver,

@@ -73,6 +73,7 @@ struct sni_task {
         char *panic_text; /* after PANICKED                                                 */
     };
     struct sni_waiter *joiner; /* rule 2                                                    */
+    struct sni_lent *lent;     /* fiber: itself; see wait/current.h                         */
     const char *at;            /* immutable: where it was spawned                           */
     const char *name;          /* immutable                                                 */
     uint64_t id;               /* immutable                                                 */

@@ -18,6 +18,12 @@ struct sni_exec;
 struct sni_clockwork;
 struct sni_driver;
 
+/* What a fiber that waits has lent to others, and who takes it back if it never goes on. Lies on its
+ * stack. */
+struct sni_lent {
+    void (*take_back)(struct sni_lent *lent);
+};
+
 /* What an executor can do for a fiber that waits. */
 struct sni_exec_ops {
     /* Leave the running fiber until `waiter` is claimed. Called by the fiber itself. The
@@ -32,6 +38,10 @@ struct sni_exec_ops {
      * thread. */
     void (*resume)(void *fiber);
     void (*resume_last)(void *fiber);
+
+    /* Remember what the running fiber has lent (NULL: nothing any more), for the case that the
+     * fiber is abandoned: then it is taken back by whoever does that. NULL: never are any. */
+    void (*lend)(void *fiber, struct sni_lent *lent);
 
     /* The time, if the executor has a clock of its own; NULL: the machine's. */
     int64_t (*now)(struct sni_exec *exec);

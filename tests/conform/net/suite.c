@@ -12,15 +12,11 @@
 #include <stdlib.h>
 
 static enum net_who who_runs;
+static sn_io_driver io_runs;
 
-enum net_who net_who(void)
+sn_io_driver net_io(void)
 {
-    return who_runs;
-}
-
-bool net_is_coro(void)
-{
-    return who_runs == NET_coro;
+    return io_runs;
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -35,10 +31,13 @@ static int run_body(void *arg)
 void net_run(enum net_who who, sn_io_driver io, unsigned workers, void (*body)(void))
 {
     who_runs = who;
+    io_runs = io;
     if (who == NET_thread) {
         body();
         return;
     }
+    if (io == SN_IO_URING && getenv("SINEW_NET_SUITE_AUTO") != NULL)
+        io_runs = io = SN_IO_AUTO; /* see test_choice.c */
     sn_runtime *rt;
     const sn_runtime_options opts = {
         .io = io, .single_threaded = workers == 1, .workers = workers == 1 ? 0 : workers};

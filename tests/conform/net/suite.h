@@ -59,9 +59,8 @@ void net_run(enum net_who who, sn_io_driver io, unsigned workers, void (*body)(v
     NET_PLAIN_ROWS_(name)          \
     static void name##_body(void)
 
-/* Who runs this body. */
-enum net_who net_who(void);
-bool net_is_coro(void);
+/* What waits for the kernel in this row. */
+sn_io_driver net_io(void);
 
 /* ---- at the same time -------------------------------------------------------------------- */
 

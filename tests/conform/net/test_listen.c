@@ -3,7 +3,7 @@
 #include "suite.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- refusals ----------------------------------------------------------------------------- */
@@ -27,9 +27,11 @@ NET_TEST(an_address_that_cannot_be_listened_at_is_refused)
 TEST(a_port_that_needs_rights_is_eacces)
 {
     sn_listener *l;
-    if (geteuid() == 0)
-        CHECK_EQ(seteuid(65534), 0);
+    bool is_root = geteuid() == 0;
+    CHECK(!is_root || seteuid(65534) == 0);
     int rc = sn_listen(&l, "127.0.0.1:1", NULL);
+    CHECK(!is_root || seteuid(0) == 0);
+    CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0); /* again, for LeakSanitizer */
     if (rc == 0)
         SKIP("here anybody may listen anywhere");
     CHECK_EQ(rc, -EACCES);
@@ -293,4 +295,40 @@ NET_TEST(of_two_hundred_acceptors_each_connection_gets_one)
     char text[SN_ADDR_TEXT_MAX];
     crowd("127.0.0.1:0");
     crowd(unix_addr(text, "crowd"));
+}
+
+/* ---- races with deadlines ------------------------------------------------------------------- */
+
+static int accept_for_a_while(void *arg)
+{
+    int n = 0;
+    for (;;) {
+        sn_conn *c;
+        int rc = x_accept(arg, &c, NULL, sn_after(SN_US(50)));
+        if (rc == -EBADF)
+            return n;
+        if (rc == -ETIMEDOUT)
+            continue;
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(sn_close(c), 0);
+        n++;
+    }
+}
+
+NET_TEST(deadlines_that_race_with_connections_lose_none)
+{
+    enum { N = 100 };
+    struct helper h[2];
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    for (int i = 0; i < 2; i++)
+        help(&h[i], accept_for_a_while, p.listener);
+    for (int i = 0; i < N; i++) {
+        sn_conn *c;
+        char byte;
+        CHECK_EQ(sn_connect(&c, p.addr, SN_FOREVER), 0);
+        CHECK_EQ(x_read(c, &byte, 1, SN_FOREVER), 0); /* somebody has closed it */
+        CHECK_EQ(sn_close(c), 0);
+    }
+    unlisten(&p);
+    CHECK_EQ(helped(&h[0]) + helped(&h[1]), N);
 }

@@ -455,7 +455,9 @@ static void full(sn_conn *ends[2])
     while ((n = x_write(ends[0], data, 1, SN_NOWAIT)) > 0)
         done += (size_t)n;
     CHECK_EQ(n, -ETIMEDOUT);
-    CHECK_EQ(x_write(ends[0], data, 1, soon()), -ETIMEDOUT);
+    while ((n = x_write(ends[0], data, 1, soon())) > 0) /* TCP may still make room */
+        done += (size_t)n;
+    CHECK_EQ(n, -ETIMEDOUT);
     CHECK_EQ(sn_shutdown(ends[0], SN_SHUT_WRITE), 0);
     size_t came = 0; /* what was done, and no more */
     while ((n = x_read(ends[1], data, BYTES, SN_FOREVER)) > 0)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets where something is lacking or disturbs (R82, R84): no descriptor left, signals. */
+#include "suite.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- no descriptor left ----------------------------------------------------------------------- */
+
+static struct rlimit limit_before;
+
+/* From here on nobody gets a descriptor. */
+static void take_all(void)
+{
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit_before), 0);
+    int next = dup(0);
+    CHECK_EQ(close(next), 0);
+    struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = limit_before.rlim_max};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+static void give_back(void)
+{
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit_before), 0);
+}
+
+static int64_t processor_ns(void)
+{
+    struct timespec t;
+    CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return SN_S(t.tv_sec) + t.tv_nsec;
+}
+
+static int accept_one(void *arg)
+{
+    sn_conn *c;
+    int rc = sn_accept(arg, &c, NULL, SN_FOREVER);
+    return rc < 0 ? rc : sn_close(c);
+}
+
+/* While there is none, the listener stays readable, which is not to be a busy loop. */
+FIBER_TEST(an_acceptor_without_descriptors_waits_quietly_and_loses_nothing)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    struct helper h[3];
+    sn_conn *c[3], *d;
+    char byte;
+    CHECK_EQ(sn_connect(&c[0], p.addr, SN_FOREVER), 0);
+    CHECK_EQ(sn_connect(&c[1], p.addr, SN_FOREVER), 0);
+    CHECK_EQ(sn_connect(&c[2], p.addr, SN_FOREVER), 0);
+    take_all();
+    CHECK_EQ(sn_accept(p.listener, &d, NULL, SN_NOWAIT), -EMFILE);
+    CHECK_EQ(sn_accept(p.listener, &d, NULL, soon()), -EMFILE);
+    for (int i = 0; i < 3; i++)
+        help(&h[i], accept_one, p.listener);
+    int64_t before = processor_ns();
+    CHECK_EQ(sn_sleep(SN_MS(300)), 0);
+    CHECK_LT(processor_ns() - before, SN_MS(150));
+    give_back();
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(helped(&h[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_read(c[i], &byte, 1, SN_FOREVER), 0);
+        CHECK_EQ(sn_close(c[i]), 0);
+    }
+    unlisten(&p);
+}
+
+FIBER_TEST(a_close_ends_an_accept_that_has_no_descriptor)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    struct helper h[3];
+    sn_conn *c;
+    CHECK_EQ(sn_connect(&c, p.addr, SN_FOREVER), 0);
+    take_all();
+    for (int i = 0; i < 3; i++)
+        help(&h[i], accept_one, p.listener);
+    let_them_wait();
+    unlisten(&p);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(helped(&h[i]), -EBADF);
+    give_back();
+    CHECK_EQ(sn_close(c), 0);
+}
+
+NET_TEST(without_descriptors_nothing_is_made)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    sn_listener *l;
+    sn_conn *c, *pair[2];
+    sn_dgram *d, *dgrams[2];
+    take_all();
+    CHECK_EQ(sn_listen(&l, "127.0.0.1:0", NULL), -EMFILE);
+    CHECK_EQ(sn_connect(&c, p.addr, SN_FOREVER), -EMFILE);
+    CHECK_EQ(sn_conn_pair(pair), -EMFILE);
+    CHECK_EQ(sn_dgram_open(&d, "127.0.0.1:0"), -EMFILE);
+    CHECK_EQ(sn_dgram_pair(dgrams), -EMFILE);
+    give_back();
+    unlisten(&p);
+}
+
+/* ---- signals ----------------------------------------------------------------------------------- */
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+static int answer(void *arg)
+{
+    char buf[64];
+    ptrdiff_t n;
+    while ((n = x_read(arg, buf, sizeof(buf), SN_FOREVER)) > 0)
+        CHECK_EQ(sn_write_all(arg, buf, (size_t)n, NULL, SN_FOREVER), 0);
+    return (int)n;
+}
+
+static int connect_to(void *arg)
+{
+    sn_conn *c;
+    CHECK_EQ(sn_connect(&c, arg, SN_FOREVER), 0);
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t back;
+        CHECK_EQ(sn_write_all(c, &i, sizeof(i), NULL, SN_FOREVER), 0);
+        CHECK_EQ(sn_read_exact(c, &back, sizeof(back), NULL, SN_FOREVER), 0);
+        CHECK_EQ(back, i);
+        if (i % 10 == 0)
+            CHECK_EQ(sn_sleep(SN_US(300)), 0);
+    }
+    return sn_close(c);
+}
+
+NET_TEST(a_storm_of_signals_is_not_noticed)
+{
+    const struct sigaction action = {.sa_handler = ignore}; /* and calls are not restarted */
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    const struct itimerval often = {{.tv_usec = 100}, {.tv_usec = 100}}, never = {{0}, {0}};
+    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    struct helper h[3];
+    sn_conn *c;
+    sn_dgram *g[2];
+    char byte;
+    for (int i = 0; i < 3; i++)
+        help(&h[i], connect_to, p.addr);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(x_accept(p.listener, &c, NULL, SN_FOREVER), 0);
+        CHECK_EQ(answer(c), 0);
+        CHECK_EQ(sn_close(c), 0);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(helped(&h[i]), 0);
+    CHECK_EQ(x_accept(p.listener, &c, NULL, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_dgram_pair(g), 0);
+    CHECK_EQ(x_recv_from(g[0], &byte, 1, NULL, soon()), -ETIMEDOUT);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    CHECK_EQ(x_wait_fd(fd, SN_READABLE, soon()), -ETIMEDOUT);
+    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(sn_dgram_close(g[0]), 0);
+    CHECK_EQ(sn_dgram_close(g[1]), 0);
+    unlisten(&p);
+    CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+}
+
+/* Whatever writes. The default action would end this process. */
+NET_TEST(no_write_raises_sigpipe)
+{
+    CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    sn_conn *ends[2];
+    sn_dgram *g[2];
+    char byte = 0;
+    int fd = 0;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_close(ends[1]), 0);
+    CHECK_EQ(x_write(ends[0], "x", 1, SN_FOREVER), -EPIPE);
+    CHECK_EQ(sn_write_all(ends[0], "x", 1, NULL, SN_FOREVER), -EPIPE);
+    CHECK_EQ(sn_writev(ends[0], &(sn_iov){&byte, 1}, 1, SN_FOREVER), -EPIPE);
+    CHECK_EQ(sn_send_fds(ends[0], "x", 1, &fd, 1, SN_FOREVER), -EPIPE);
+    CHECK_EQ(sn_close(ends[0]), 0);
+    CHECK_EQ(sn_dgram_pair(g), 0);
+    CHECK_EQ(sn_dgram_close(g[1]), 0);
+    CHECK_EQ(x_send_to(g[0], "x", 1, NULL, SN_FOREVER), -ECONNREFUSED);
+    CHECK_EQ(sn_dgram_close(g[0]), 0);
+}
+
+static int fill_it(void *arg)
+{
+    static const char zeros[1 << 16];
+    ptrdiff_t n;
+    do
+        n = x_write(arg, zeros, sizeof(zeros), SN_FOREVER);
+    while (n > 0);
+    return (int)n;
+}
+
+/* Also one that waits when the other end goes. */
+NET_TEST(no_write_that_waits_raises_sigpipe)
+{
+    CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    sn_conn *ends[2];
+    struct helper h;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    help(&h, fill_it, ends[0]);
+    let_them_wait();
+    CHECK_EQ(sn_close(ends[1]), 0);
+    int rc = helped(&h);
+    CHECK(rc == -EPIPE || rc == -ECONNRESET);
+    CHECK_EQ(sn_close(ends[0]), 0);
+}

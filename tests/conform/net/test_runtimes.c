@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets and the lives of runtimes (R80, R84, R85): used in several, one after the other and at
+ * once; abandoned in the middle of a wait; beside a task that does not give way. */
+#include "suite.h"
+
+#include "base/atomic.h"
+#include "plat/clock.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define DRIVER_TEST_ON_(name, driver, io) \
+    TEST(name##_##driver, .limit_s = 60)  \
+    {                                     \
+        name##_body(io);                  \
+    }
+#define DRIVER_TEST(name)                     \
+    static void name##_body(sn_io_driver io); \
+    DRIVER_TEST_ON_(name, uring, SN_IO_URING) \
+    DRIVER_TEST_ON_(name, epoll, SN_IO_EPOLL) \
+    DRIVER_TEST_ON_(name, poll, SN_IO_POLL)   \
+    static void name##_body(sn_io_driver io)
+
+/* `workers` 1: Level 1. */
+static sn_runtime *runtime_on(sn_io_driver io, unsigned workers)
+{
+    sn_runtime *rt;
+    const sn_runtime_options opts = {
+        .io = io, .single_threaded = workers == 1, .workers = workers == 1 ? 0 : workers};
+    int rc = sn_runtime_create(&rt, &opts);
+    if (rc < 0 && io == SN_IO_URING)
+        SKIP("io_uring is not to be had here: %s", strerror(-rc));
+    CHECK_EQ(rc, 0);
+    return rt;
+}
+
+/* ---- one after the other ---------------------------------------------------------------------- */
+
+static sn_conn *ends[2];
+
+/* Both ends have been waited for in both directions: a driver may have registered them. */
+static int use_both(void *arg)
+{
+    (void)arg;
+    char buf[4];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(sn_read(ends[i], buf, 4, soon()), -ETIMEDOUT);
+        CHECK_EQ(sn_conn_wait(ends[i], SN_WRITABLE, SN_FOREVER), SN_WRITABLE);
+    }
+    return 0;
+}
+
+static int write_later(void *arg)
+{
+    let_them_wait();
+    CHECK_EQ(sn_write(arg, "xyz", 3, SN_FOREVER), 3);
+    return 0;
+}
+
+static int read_both(void *arg)
+{
+    (void)arg;
+    char buf[4];
+    for (int i = 0; i < 2; i++) {
+        sn_task *writer = sn_spawn(write_later, ends[1 - i]);
+        CHECK_EQ(sn_read(ends[i], buf, 4, SN_FOREVER), 3);
+        CHECK_EQ(sn_join(writer, NULL), 0);
+    }
+    return 0;
+}
+
+DRIVER_TEST(a_socket_outlives_the_runtimes_it_was_used_in)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        tcp_pair(ends);
+        for (int i = 0; i < 3; i++) {
+            sn_runtime *rt = runtime_on(io, workers);
+            CHECK_EQ(sn_runtime_block_on(rt, use_both, NULL), 0);
+            CHECK_EQ(sn_runtime_block_on(rt, read_both, NULL), 0);
+            sn_runtime_destroy(rt);
+        }
+        char byte;
+        CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1); /* by this thread */
+        CHECK_EQ(sn_read(ends[1], &byte, 1, SN_FOREVER), 1);
+        close_pair(ends);
+    }
+}
+
+/* A runtime without threads that nobody drives any more is no help to others. */
+DRIVER_TEST(a_socket_does_not_hang_on_a_runtime_that_nobody_drives)
+{
+    sn_runtime *idle = runtime_on(io, 1), *busy = runtime_on(io, 2);
+    tcp_pair(ends);
+    CHECK_EQ(sn_runtime_block_on(idle, use_both, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(busy, read_both, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(idle, read_both, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(busy, use_both, NULL), 0);
+    sn_runtime_destroy(idle);
+    CHECK_EQ(sn_runtime_block_on(busy, read_both, NULL), 0);
+    close_pair(ends);
+    sn_runtime_destroy(busy);
+}
+
+/* ---- at once ------------------------------------------------------------------------------------ */
+
+static SNI_ATOMIC(int) sum;
+
+static int read_and_add(void *arg)
+{
+    unsigned char byte;
+    ptrdiff_t n;
+    while ((n = sn_read(arg, &byte, 1, SN_FOREVER)) == 1)
+        sni_atomic_fetch_add(&sum, byte, relaxed); /* relaxed: joined before it is read */
+    return (int)n;
+}
+
+static void two_at_once(sn_io_driver io, unsigned first, unsigned second)
+{
+    sn_runtime *rt[2] = {runtime_on(io, first), runtime_on(io, second)};
+    sn_task *readers[6];
+    tcp_pair(ends);
+    sni_atomic_store(&sum, 0, relaxed); /* relaxed: nobody else yet */
+    for (int i = 0; i < 6; i++)
+        CHECK((readers[i] = sn_runtime_spawn(rt[i % 2], read_and_add, ends[1])) != NULL);
+    int sent = 0;
+    for (int i = 0; i < 300; i++) {
+        unsigned char byte = (unsigned char)i;
+        CHECK_EQ(sn_write(ends[0], &byte, 1, SN_FOREVER), 1);
+        sent += byte;
+        if (i % 50 == 0)
+            let_them_wait();
+    }
+    CHECK_EQ(sn_shutdown(ends[0], SN_SHUT_WRITE), 0);
+    for (int i = 0; i < 6; i++)
+        CHECK_EQ(sn_join(readers[i], NULL), 0);
+    CHECK_EQ(sni_atomic_load(&sum, relaxed), sent); /* relaxed: all are joined */
+    sn_runtime_destroy(rt[0]);
+    close_pair(ends);
+    sn_runtime_destroy(rt[1]);
+}
+
+DRIVER_TEST(a_socket_is_used_by_two_runtimes_at_once)
+{
+    two_at_once(io, 2, 2);
+    two_at_once(io, 3, 2);
+}
+
+TEST(a_socket_is_used_by_runtimes_with_different_drivers, .limit_s = 60)
+{
+    static const sn_io_driver all[] = {SN_IO_URING, SN_IO_EPOLL, SN_IO_POLL, SN_IO_EPOLL};
+    sn_runtime *rt[4];
+    sn_task *readers[8];
+    for (int i = 0; i < 4; i++)
+        rt[i] = runtime_on(all[i], 2);
+    tcp_pair(ends);
+    for (int i = 0; i < 8; i++)
+        CHECK((readers[i] = sn_runtime_spawn(rt[i % 4], read_and_add, ends[1])) != NULL);
+    let_them_wait();
+    for (int i = 0; i < 300; i++)
+        CHECK_EQ(sn_write(ends[0], "\1", 1, SN_FOREVER), 1);
+    CHECK_EQ(sn_shutdown(ends[0], SN_SHUT_WRITE), 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(sn_join(readers[i], NULL), 0);
+    CHECK_EQ(sni_atomic_load(&sum, relaxed), 300); /* relaxed: all are joined */
+    close_pair(ends);
+    for (int i = 0; i < 4; i++)
+        sn_runtime_destroy(rt[i]);
+}
+
+/* ---- abandoned ---------------------------------------------------------------------------------- */
+
+static sn_conn *quiet[2];
+static sn_listener *listener;
+static sn_dgram *dgram;
+static int event_fd;
+
+static int wait_in_read(void *arg)
+{
+    char buf[4];
+    return (int)sn_read(arg, buf, 4, SN_FOREVER);
+}
+
+static int wait_in_read_until(void *arg)
+{
+    char buf[4];
+    return (int)sn_read(arg, buf, 4, sn_after(SN_S(1000)));
+}
+
+static int wait_in_write(void *arg)
+{
+    static const char zeros[1 << 16];
+    ptrdiff_t n;
+    do
+        n = sn_write(arg, zeros, sizeof(zeros), SN_FOREVER);
+    while (n > 0);
+    return (int)n;
+}
+
+static int wait_in_accept(void *arg)
+{
+    sn_conn *c;
+    return sn_accept(arg, &c, NULL, SN_FOREVER);
+}
+
+static int wait_in_recv(void *arg)
+{
+    char buf[4];
+    return (int)sn_recv_from(arg, buf, 4, NULL, SN_FOREVER);
+}
+
+static int wait_in_fd(void *arg)
+{
+    (void)arg;
+    return sn_wait_fd(event_fd, SN_READABLE, SN_FOREVER);
+}
+
+typedef struct waiting {
+    sn_coro coro;
+    sn_io_state io;
+    int what;
+    sn_conn *conn;
+    char buf[4];
+} waiting;
+
+static sn_future *future_of(waiting *w)
+{
+    switch (w->what) {
+    case 0:
+        return sn_read_op(&w->io, quiet[0], w->buf, 4);
+    case 1:
+        return sn_accept_op(&w->io, listener, &w->conn);
+    case 2:
+        return sn_recv_from_op(&w->io, dgram, w->buf, 4, NULL);
+    case 3:
+        return sn_wait_fd_op(&w->io, event_fd, SN_READABLE);
+    default:
+        return sn_conn_wait_op(&w->io, ends[1], SN_READABLE);
+    }
+}
+
+SN_CORO(waiting, self)
+{
+    int rc;
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(rc, future_of(self));
+    SN_RETURN(rc);
+    SN_END();
+}
+
+enum { WAITING = 12 };
+
+static int spawn_waiting(void *arg)
+{
+    (void)arg;
+    int error;
+    CHECK_EQ(sn_spawn_detached(wait_in_read, quiet[0]), 0);
+    CHECK_EQ(sn_spawn_detached(wait_in_read_until, quiet[0]), 0);
+    CHECK_EQ(sn_spawn_detached(wait_in_read, ends[0]), 0); /* ends soon */
+    CHECK_EQ(sn_spawn_detached(wait_in_write, ends[1]), 0);
+    CHECK_EQ(sn_spawn_detached(wait_in_accept, listener), 0);
+    CHECK_EQ(sn_spawn_detached(wait_in_recv, dgram), 0);
+    CHECK_EQ(sn_spawn_detached(wait_in_fd, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        waiting w = {.what = i};
+        sn_task *none = sn_spawn_coro(waiting, &w, .detached = true, .error = &error);
+        CHECK(none == NULL);
+        CHECK_EQ(error, 0);
+    }
+    let_them_wait();
+    return 0;
+}
+
+/* ends[1] is full, and what was written is read by nobody but this. */
+static void check_alive(void)
+{
+    static char buf[1 << 16];
+    CHECK_GT(sn_read(ends[0], buf, sizeof(buf), SN_FOREVER), 0);
+    while (sn_read(ends[0], buf, sizeof(buf), soon()) > 0) {
+    }
+    CHECK_EQ(sn_write(ends[0], "abc", 3, SN_FOREVER), 3);
+    CHECK_EQ(sn_read(ends[1], buf, 8, SN_FOREVER), 3);
+    CHECK_EQ(sn_write(quiet[1], "abc", 3, SN_FOREVER), 3);
+    CHECK_EQ(sn_read(quiet[0], buf, 8, SN_FOREVER), 3);
+    sn_addr to;
+    CHECK_EQ(sn_dgram_addr(dgram, &to), 0);
+    CHECK_EQ(sn_send_to(dgram, "abc", 3, &to, SN_FOREVER), 3);
+    CHECK_EQ(sn_recv_from(dgram, buf, 8, NULL, SN_FOREVER), 3);
+    CHECK_EQ(eventfd_write(event_fd, 1), 0);
+    CHECK_EQ(sn_wait_fd(event_fd, SN_READABLE, SN_FOREVER), SN_READABLE);
+}
+
+static void abandon(sn_io_driver io, unsigned workers, bool at_once)
+{
+    sn_runtime *rt = runtime_on(io, workers);
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_conn_pair(quiet), 0);
+    CHECK_EQ(sn_listen(&listener, "127.0.0.1:0", NULL), 0);
+    CHECK_EQ(sn_dgram_open(&dgram, "127.0.0.1:0"), 0);
+    event_fd = eventfd(0, EFD_CLOEXEC);
+    CHECK_EQ(sn_runtime_block_on(rt, spawn_waiting, NULL), 0);
+    if (at_once) { /* they know that they are over, but may not run any more */
+        CHECK_GE(sn_runtime_shutdown(rt, SN_NOWAIT), 0);
+    } else {
+        CHECK_EQ(sn_runtime_shutdown(rt, soon()), WAITING - 1);
+        check_alive();
+    }
+    close_pair(ends);
+    close_pair(quiet);
+    CHECK_EQ(sn_listener_close(listener), 0);
+    CHECK_EQ(sn_dgram_close(dgram), 0);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(close(event_fd), 0);
+}
+
+DRIVER_TEST(tasks_that_wait_are_abandoned_and_their_sockets_live_on)
+{
+    abandon(io, 1, false);
+    abandon(io, 3, false);
+}
+
+DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
+{
+    for (int i = 0; i < 5; i++) {
+        abandon(io, 1, true);
+        abandon(io, 3, true);
+    }
+}
+
+/* ---- beside a task that does not give way --------------------------------------------------------- */
+
+static SNI_ATOMIC(int) stop;
+
+/* Burns the processor until somebody whose completion this worker's driver has stops it. */
+static int burn(void *arg)
+{
+    (void)arg;
+    int64_t until = sni_plat_now_ns() + SN_S(20);
+    while (!sni_atomic_load(&stop, acquire)) /* acquire: pairs with the release in the others */
+        if (sni_plat_now_ns() > until)
+            return -ETIMEDOUT;
+    return 0;
+}
+
+static void *answer_outside(void *arg)
+{
+    char buf[8];
+    ptrdiff_t n;
+    while ((n = sn_read(arg, buf, sizeof(buf), SN_FOREVER)) > 0)
+        CHECK_EQ(sn_write_all(arg, buf, (size_t)n, NULL, SN_FOREVER), 0);
+    CHECK_EQ(n, 0);
+    return NULL;
+}
+
+/* The read is submitted on this worker, which then burns; somebody else must reap it. */
+static int echo_beside_a_burner(void *arg)
+{
+    (void)arg;
+    char buf[8];
+    for (int i = 0; i < 5; i++) {
+        sni_atomic_store(&stop, 0, release); /* release: pairs with burn */
+        CHECK_EQ(sn_read(ends[0], buf, 8, soon()), -ETIMEDOUT);
+        sn_task *burner = sn_spawn(burn, NULL, .local = true); /* on this worker */
+        CHECK(burner != NULL);
+        for (int j = 0; j < 3; j++) {
+            CHECK_EQ(sn_write(ends[0], "question", 8, SN_FOREVER), 8);
+            CHECK_EQ(sn_read_exact(ends[0], buf, 8, NULL, SN_FOREVER), 0);
+        }
+        sni_atomic_store(&stop, 1, release); /* release: as above */
+        CHECK_EQ(sn_join(burner, NULL), 0);
+    }
+    return sn_shutdown(ends[0], SN_SHUT_WRITE);
+}
+
+DRIVER_TEST(a_task_that_burns_does_not_hold_back_the_traffic_of_others)
+{
+    sn_runtime *rt = runtime_on(io, 2);
+    pthread_t thread;
+    tcp_pair(ends);
+    CHECK_EQ(pthread_create(&thread, NULL, answer_outside, ends[1]), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, echo_beside_a_burner, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close_pair(ends);
+    sn_runtime_destroy(rt);
+}
+
+/* ---- where operations must not be ------------------------------------------------------------------- */
+
+TEST(an_operation_outside_a_runtime_is_eperm)
+{
+    sn_io_state io;
+    sn_conn *c;
+    char byte;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_dgram_open(&dgram, "127.0.0.1:0"), 0);
+    CHECK_EQ(sn_listen(&listener, "127.0.0.1:0", NULL), 0);
+    CHECK_EQ(sn_block_on_simple(sn_read_op(&io, ends[0], &byte, 1), NULL), -EPERM);
+    CHECK_EQ(sn_block_on_simple(sn_conn_wait_op(&io, ends[0], SN_READABLE), NULL), -EPERM);
+    CHECK_EQ(sn_block_on_simple(sn_accept_op(&io, listener, &c), NULL), -EPERM);
+    CHECK_EQ(sn_block_on_simple(sn_recv_from_op(&io, dgram, &byte, 1, NULL), NULL), -EPERM);
+    CHECK_EQ(sn_block_on_simple(sn_wait_fd_op(&io, 0, SN_READABLE), NULL), -EPERM);
+    close_pair(ends);
+    CHECK_EQ(sn_dgram_close(dgram), 0);
+    CHECK_EQ(sn_listener_close(listener), 0);
+}
+
+typedef struct blocking {
+    sn_coro coro;
+} blocking;
+
+/* All but what need not wait. */
+SN_CORO(blocking, self)
+{
+    char byte;
+    SN_BEGIN(self);
+    CHECK_EQ(sn_read(ends[0], &byte, 1, SN_NOWAIT), -ETIMEDOUT);
+    CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1);
+    CHECK_EQ(sn_read(ends[0], &byte, 1, SN_FOREVER), -EDEADLK);
+    CHECK_EQ(sn_conn_wait(ends[0], SN_READABLE, SN_FOREVER), -EDEADLK);
+    CHECK_EQ(sn_wait_fd(0, SN_READABLE, SN_FOREVER), -EDEADLK);
+    SN_END();
+}
+
+static int spawn_blocking(void *arg)
+{
+    (void)arg;
+    blocking frame = {0};
+    return sn_join(sn_spawn_coro(blocking, &frame), NULL);
+}
+
+static void block_a_worker(void)
+{
+    sn_runtime *rt = runtime_on(SN_IO_POLL, 1);
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, spawn_blocking, NULL), 0);
+    close_pair(ends);
+    sn_runtime_destroy(rt);
+}
+
+#ifdef SINEW_DEBUG
+FAIL_TEST(a_coroutine_that_would_block_its_worker_is_told, "would block its worker")
+#else
+TEST(a_coroutine_that_would_block_its_worker_is_told)
+#endif
+{
+    block_a_worker();
+}
