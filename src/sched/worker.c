@@ -233,8 +233,10 @@ static void fiber_main(void *pass)
     for (;;) {
         struct sni_task *task = w->exec.exec.fiber;
         sn_task_fn *fn = task->fn;
+        void *arg = task->arg;
         task->acting = NULL;
-        int result = fn(task->arg);
+        task->lent = NULL;
+        int result = fn(arg);
         w = sni_worker_current(); /* perhaps another than before */
         struct remains r = end_task(w, task, result);
         begin_another_or_leave(w, &r);

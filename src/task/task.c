@@ -81,7 +81,6 @@ static void fill_in(struct sni_task *task, const struct sni_spawn *what, uint64_
     task->local = opts->local;
     task->keeps_fp = opts->keeps_fp;
     task->stack = NULL;
-    task->lent = NULL;
     task->at = opts->at_;
     task->name = opts->name;
     task->id = id;
@@ -473,7 +472,7 @@ static void end_abandoned(struct sni_task *task)
 {
     if (task->kind == SNI_TASK_CORO)
         (void)sn_future_drop(task->future);
-    else if (task->lent != NULL)
+    else if (task->stack != NULL && task->lent != NULL)
         task->lent->take_back(task->lent);
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */

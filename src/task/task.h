@@ -69,11 +69,11 @@ struct sni_task {
     struct sni_context context; /* fiber: its executor, while it does not run               */
     struct sni_stack *stack;    /* fiber: its executor; NULL before it begins               */
     union {
-        void *arg;        /* until it begins                                                */
-        char *panic_text; /* after PANICKED                                                 */
+        void *arg;             /* until it begins                                           */
+        struct sni_lent *lent; /* fiber that has begun: itself; see wait/current.h          */
+        char *panic_text;      /* after PANICKED                                            */
     };
     struct sni_waiter *joiner; /* rule 2                                                    */
-    struct sni_lent *lent;     /* fiber: itself; see wait/current.h                         */
     const char *at;            /* immutable: where it was spawned                           */
     const char *name;          /* immutable                                                 */
     uint64_t id;               /* immutable                                                 */
