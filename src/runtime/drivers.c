@@ -4,7 +4,7 @@
  * io_uring is asked for first, unless something else was; where it is not to be had (an old kernel,
  * a container's filter, kernel.io_uring_disabled, no memory to lock), epoll takes its place, and
  * poll(2) that of epoll. SINEW_LOG, set to anything, has that told on standard error, once for each
- * worker that waits for a descriptor.
+ * runtime.
  *
  * That is found out when a worker needs a driver, not when its runtime is made: to make a ring and
  * to give it up again takes about 100 us, and a runtime that does no I/O owes nothing. So workers
@@ -29,7 +29,7 @@ static int make_uring(struct sni_driver **out)
 
 static const struct {
     const char *name;
-    sni_make_driver *make;
+    int (*make)(struct sni_driver **out);
 } drivers[] = {
     [SN_IO_URING] = {"uring", make_uring},
     [SN_IO_EPOLL] = {"epoll", sni_epoll_create},
@@ -64,19 +64,30 @@ static int try_driver(sn_io_driver which)
     return rc;
 }
 
-static int make_best(struct sni_driver **out)
+/* One line for each in a runtime, however many of its workers find out. */
+static void tell(struct sni_driver_choice *choice, int refused, int rc)
 {
+    uint32_t bit = UINT32_C(1) << refused;
+    /* relaxed: flags, nothing is published with them */
+    if (getenv("SINEW_LOG") != NULL && !(sni_atomic_fetch_or(&choice->told, bit, relaxed) & bit))
+        fprintf(stderr, "sinew: no %s here (%s)\n", drivers[refused].name, strerror(-rc));
+}
+
+int sni_make_driver(void *arg, struct sni_driver **out)
+{
+    struct sni_driver_choice *choice = arg;
+    if (choice->asked != SN_IO_AUTO)
+        return drivers[choice->asked].make(out);
     for (int i = SN_IO_URING; i < SN_IO_POLL; i++) {
         int rc = drivers[i].make(out);
         if (rc == 0)
             return 0;
-        if (getenv("SINEW_LOG") != NULL)
-            fprintf(stderr, "sinew: no %s here (%s)\n", drivers[i].name, strerror(-rc));
+        tell(choice, i, rc);
     }
     return drivers[SN_IO_POLL].make(out);
 }
 
-int sni_choose_driver(sn_io_driver asked, sni_make_driver **out)
+int sni_choose_driver(sn_io_driver asked, struct sni_driver_choice *choice)
 {
     int rc = 0;
     if ((unsigned)asked >= DRIVERS) {
@@ -85,13 +96,11 @@ int sni_choose_driver(sn_io_driver asked, sni_make_driver **out)
     }
     if (asked == SN_IO_AUTO)
         rc = from_environment(&asked);
+    *choice = (struct sni_driver_choice){.asked = asked};
     if (rc < 0)
         return rc;
-    if (asked == SN_IO_AUTO) {
-        sni_uring_expect();
-        *out = make_best;
-        return 0;
-    }
-    *out = drivers[asked].make;
-    return try_driver(asked);
+    if (asked != SN_IO_AUTO)
+        return try_driver(asked);
+    sni_uring_expect();
+    return 0;
 }

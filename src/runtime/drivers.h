@@ -7,14 +7,21 @@
 
 #include <sinew/runtime.h>
 
-/* Makes a driver for a worker. Returns 0, or -errno */
-typedef int sni_make_driver(struct sni_driver **out);
+/* What was chosen; a part of the runtime. */
+struct sni_driver_choice {
+    sn_io_driver asked;        /* immutable                                          */
+    SNI_ATOMIC(uint32_t) told; /* any worker: bits of those that were refused, and told of */
+};
 
-/* The one that the option asks for, else the environment (SINEW_IO), else the best there is.
+/* Make a driver for a worker, by the choice `arg`. Returns 0, or -errno */
+int sni_make_driver(void *arg, struct sni_driver **out);
+
+/* Choose the one that the option asks for, else the environment (SINEW_IO), else the best there
+ * is when it is needed.
  *
  * Returns  0
  *          -EINVAL  the option or the variable names none; a sentence goes to standard error
  *          or why the one that was asked for by name does not work here */
-int sni_choose_driver(sn_io_driver asked, sni_make_driver **out);
+int sni_choose_driver(sn_io_driver asked, struct sni_driver_choice *choice);
 
 #endif

@@ -29,6 +29,7 @@ enum {
 
 struct sn_runtime {
     struct sni_sched sched;
+    struct sni_driver_choice driver;
     bool shut_down;
 };
 
@@ -141,13 +142,18 @@ int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
     struct sni_sched_config config;
     opts = opts != NULL ? opts : &defaults;
     int rc = configure(opts, &config);
-    if (rc == 0)
-        rc = sni_choose_driver(opts->io, &config.make_driver);
     if (rc < 0)
         return rc;
     sn_runtime *rt = aligned_alloc(SNI_SCHED_LINE_BYTES, sizeof(*rt));
     if (rt == NULL)
         return -ENOMEM;
+    rc = sni_choose_driver(opts->io, &rt->driver);
+    if (rc < 0) {
+        free(rt);
+        return rc;
+    }
+    config.make_driver = sni_make_driver;
+    config.make_driver_arg = &rt->driver;
     rt->shut_down = false;
     rc = sni_sched_init(&rt->sched, &config);
     if (rc < 0) {

@@ -129,7 +129,8 @@ struct sni_sched_config {
     int64_t tick_ns; /* of the timers */
     sn_hooks hooks;
     /* Make a driver for a worker. Returns 0, or -errno. */
-    int (*make_driver)(struct sni_driver **out);
+    int (*make_driver)(void *arg, struct sni_driver **out);
+    void *make_driver_arg;
     size_t stack_bytes;
     const char *name;
     uint64_t seed;

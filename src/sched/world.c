@@ -112,7 +112,7 @@ int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
         return 0;
     if (w->sched->config.make_driver == NULL)
         return -ENOSYS;
-    int rc = w->sched->config.make_driver(out);
+    int rc = w->sched->config.make_driver(w->sched->config.make_driver_arg, out);
     if (rc < 0)
         return rc;
     (*out)->group = w->sched;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifdef SINEW_HARNESS_WRAP
+
 enum {
     PORTS = 12,
     APART = 60, /* between the numbers of two descriptors, so that tables must grow */
@@ -68,3 +70,5 @@ TEST(the_kth_allocation_fails_and_one_operation_or_the_driver_is_told)
         alloc_fail_at(0);
     }
 }
+
+#endif
