@@ -46,12 +46,10 @@ typedef struct sn_dgram sn_dgram;       /* sends and receives datagrams         
 
 /* What a listener may be told. */
 typedef struct sn_listen_options {
-    int backlog; /* connections that wait to be accepted; default: as many as the system allows */
-    bool
-        reuse_port; /* several listeners share a port, and the system spreads connections           */
-    bool
-        only_ipv6; /* "[::]:80" does not take IPv4 too                                             */
-    bool replace; /* Unix: remove a socket of that name that nobody listens to any more           */
+    int backlog;     /* connections that wait to be accepted; default: what the system allows   */
+    bool reuse_port; /* several listeners share a port, and the system spreads connections      */
+    bool only_ipv6;  /* "[::]:80" does not take IPv4 too                                        */
+    bool replace;    /* Unix: remove a socket of that name that nobody listens to any more      */
 } sn_listen_options;
 
 /* Listen at `addr`; port 0 lets the system choose. `opts` may be NULL.
@@ -157,8 +155,8 @@ SN_API int sn_shutdown(sn_conn *conn, sn_shut how);
 
 /* Properties of a connection. */
 typedef enum sn_conn_option {
-    SN_CONN_NODELAY, /* TCP: do not wait for more before sending: 0 or 1; it is 1 at first  */
-    SN_CONN_KEEPALIVE, /* TCP: after so many idle seconds ask whether the other end is there; 0: off */
+    SN_CONN_NODELAY,   /* TCP: do not wait for more before sending: 0 or 1; it is 1 at first     */
+    SN_CONN_KEEPALIVE, /* TCP: ask after so many idle seconds if the other end is there; 0: off  */
     SN_CONN_SEND_BUFFER,
     SN_CONN_RECV_BUFFER, /* of the system, in bytes; it may give another size, on Linux twice  */
     SN_CONN_LINGER,      /* seconds that a close waits for data to go out; 0: abort; -1: off   */
@@ -181,7 +179,8 @@ SN_API SN_MUST_USE int sn_conn_peer(sn_conn *conn, sn_addr *out);
  * are close-on-exec; others that came are closed.
  *
  * Suspends: yes.   Threads: any.
- * Returns  the number of bytes, as sn_write and sn_read; -EINVAL: no bytes, or more than SN_FDS_MAX */
+ * Returns  the number of bytes, as sn_write and sn_read
+ *          -EINVAL  no bytes, or more than SN_FDS_MAX descriptors */
 #define SN_FDS_MAX 64
 SN_API SN_MUST_USE ptrdiff_t sn_send_fds(sn_conn *conn, const void *buf, size_t bytes,
                                          const int *fds, int n, sn_deadline until);
@@ -240,7 +239,9 @@ SN_API int sn_dgram_close(sn_dgram *dgram);
 
 /* The calls above as futures: SN_AWAIT_INTO(n, sn_read_op(&self->io, conn, buf, sizeof(buf))).
  * They wait without end; race them with sn_sleep_op. One that is dropped has consumed nothing: no
- * connection, no byte. What they point to must stay until they are complete or dropped.
+ * connection, no byte. What they point to must stay until they are complete or dropped. Without a
+ * descriptor for the connection sn_accept_op does not wait for one: it is -EMFILE, and the
+ * connection still there.
  *
  * Suspends: no.   Threads: any; are polled inside a runtime.
  * Returns  the future in `state`; its result is as the call's, at most INT32_MAX;

@@ -5,8 +5,8 @@
  *
  * sn_run is enough for most programs. The rest is for those that embed Sinew, want several
  * runtimes, or choose sizes. Options that are 0 or NULL take their default; the environment
- * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED, SINEW_IO) overrides the default, never what a program
- * set. */
+ * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED, SINEW_IO) overrides the default, never what a
+ * program set. */
 #ifndef SINEW_RUNTIME_H
 #define SINEW_RUNTIME_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* file_op.h - an operation on a file as a future.
  *
- * A coroutine may be dropped at any time, and then nothing may have been consumed. So its operations
- * never leave the buffer to the kernel: they wait for readiness, whatever the driver could do, and
- * then make the system call themselves, inside a poll. */
+ * A coroutine may be dropped at any time, and then nothing may have been consumed. So its
+ * operations never leave the buffer to the kernel: they wait for readiness, whatever the driver
+ * could do, and then make the system call themselves, inside a poll. */
 #ifndef SINEW_IO_FILE_OP_H
 #define SINEW_IO_FILE_OP_H
 

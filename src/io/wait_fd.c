@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* wait_fd.c - waiting for descriptors that are not ours. */
+/* wait_fd.c - waiting for descriptors that are not ours.
+ *
+ * They have no record and no handle: nobody tells us of their close, so drivers keep nothing of
+ * them from one wait to the next. */
 #include "io/file_op.h"
 
 #include <sinew/errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* conn.c - connections: making them, reading, writing, closing (R82, R84). */
+/* conn.c - connections: making them, reading, writing, closing (R82, R84).
+ *
+ * A connection is a file (io/file.h), and each call is the same: use it, do an operation, leave it.
+ * What is written here is what the operations are, and what they mean when they come out short. */
 #include "net/sock.h"
 
 #include "io/file_op.h"
@@ -53,7 +56,9 @@ static int finish_connect(sn_conn *conn, sn_deadline until)
     int rc = use(conn, &file);
     if (rc < 0)
         return rc;
+    file->is_unborn = true;
     ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+    file->is_unborn = false;
     rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
     sni_file_unuse(file);
     return rc;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* conn_options.c - properties and addresses of a connection. */
+/* conn_options.c - properties and addresses of a connection.
+ *
+ * Each option is one number for our users; the system has two for some, and for one a struct. */
 #include "net/sock.h"
 
 #include "plat/socket.h"

@@ -113,8 +113,8 @@ static bool is_transient(ptrdiff_t rc)
            rc == -EHOSTUNREACH || rc == -ENETUNREACH;
 }
 
-/* Wait for `nap_ns`, or until the deadline: for what never comes to a listener, so that a close ends
- * it. Returns 0; -ETIMEDOUT, -EBADF, -EDEADLK */
+/* Wait for `nap_ns`, or until the deadline: for what never comes to a listener, so that a close
+ * ends it. Returns 0; -ETIMEDOUT, -EBADF, -EDEADLK */
 static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
 {
     sn_deadline wake = sn_after(nap_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sock.c - what listeners, connections and datagram sockets have in common. */
+/* sock.c - what listeners, connections and datagram sockets have in common: they are files with a
+ * kind, made of an address in text, and can be asked for their own. */
 #include "net/sock.h"
 
 #include "net/sockaddr.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* socket.c - sockets on Linux. See socket.h. */
+/* socket.c - sockets on Linux. See socket.h for what is promised: that nothing waits, nothing is
+ * interrupted, and nothing raises a signal, is said by flags here, for each call. */
 #include "plat/socket.h"
 
 #include <errno.h>
