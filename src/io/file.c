@@ -26,9 +26,9 @@
  * rely on it, for a runtime without threads is turned only now and then. They ask anew each time,
  * in their own.
  *
- * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back, and
- * its use of the file ends (sni_lent). That one whose owner was just woken is complete does not
- * matter: it is still in `ops`.
+ * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back,
+ * and its use of the file ends (sni_lent). That one whose owner was just woken is complete does not
+ * matter: it is still in `ops`. A file that nobody else knows yet is closed.
  *
  * Plain threads wait in a driver of their own, on their stack, which asks the kernel anew each
  * time. Whoever closes the file cancels the operation there, which wakes the thread. */
@@ -62,6 +62,7 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     file->fd = fd;
     file->is_stream = is_stream;
     file->kind = kind;
+    file->is_unborn = false;
     file->lock = (struct sni_mutex)SNI_MUTEX_INIT;
     sni_list_init(&file->ops);
     file->home = NULL;
@@ -293,6 +294,8 @@ static void take_back(struct sni_lent *lent)
     if (l->file != NULL)
         sni_file_unlink(l->file, l->op);
     sni_driver_take_back(l->op);
+    if (l->file != NULL && l->file->is_unborn)
+        (void)sni_file_close(sni_record_handle(&l->file->record));
     if (l->file != NULL)
         sni_file_unuse(l->file);
 }

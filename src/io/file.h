@@ -27,6 +27,7 @@ struct sni_file {
     int fd;                     /* immutable                                                  */
     bool is_stream;             /* immutable: a short read means that there is hardly more now  */
     uint8_t kind;               /* immutable: what the owner of the file says it is             */
+    bool is_unborn;             /* its maker only: nobody has the handle yet                   */
     struct sni_mutex lock;      /* guards the next two                                        */
     struct sni_list ops;        /* operations of this file that a driver has                   */
     struct sni_driver *home;    /* the sticky driver that has registered it, or NULL           */

@@ -56,7 +56,9 @@ static int finish_connect(sn_conn *conn, sn_deadline until)
     int rc = use(conn, &file);
     if (rc < 0)
         return rc;
+    file->is_unborn = true;
     ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+    file->is_unborn = false;
     rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
     sni_file_unuse(file);
     return rc;

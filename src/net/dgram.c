@@ -15,6 +15,7 @@
 #include <sinew/errno.h>
 #include <sinew/time.h>
 
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -237,9 +238,74 @@ static sn_future *msg_op(sn_io_state *state, const struct sni_file_op_kind *kind
     return &fop->future;
 }
 
+/* To a Unix address, see the top: a send that naps when it must wait. */
+struct patient {
+    sn_future future;
+    sn_dgram *dgram;
+    const void *buf;
+    size_t bytes;
+    const sn_addr *to;
+    sn_future *nap; /* NULL while there is none */
+    sn_sleep_state nap_state;
+};
+
+static_assert(sizeof(struct patient) <= sizeof(sn_io_state), "sn_io_state is too small");
+
+static ptrdiff_t try_patient(const struct patient *p)
+{
+    struct message m;
+    struct sni_file *file;
+    int rc = p->buf == NULL && p->bytes > 0 ? -EINVAL : lay_out_to(&m, p->buf, p->bytes, p->to);
+    if (rc == 0)
+        rc = use(p->dgram, &file);
+    if (rc < 0)
+        return rc;
+    ptrdiff_t sent = sni_plat_sendmsg(file->fd, &m.msg, 0);
+    sni_file_unuse(file);
+    return sent;
+}
+
+static sn_poll poll_patient(sn_future *fut, sn_cx *cx)
+{
+    struct patient *p = sni_container_of(fut, struct patient, future);
+    for (;;) {
+        if (p->nap != NULL) {
+            sn_poll napped = sn_future_poll(p->nap, cx);
+            if (sn_poll_pending(napped))
+                return SN_PENDING;
+            p->nap = NULL;
+            if (napped.value < 0)
+                return napped;
+        }
+        ptrdiff_t sent = try_patient(p);
+        if (sent != -EAGAIN)
+            return SN_READY((int)sent);
+        p->nap = sn_sleep_op(&p->nap_state, sn_after(SN_MS(1)));
+    }
+}
+
+static void drop_patient(sn_future *fut)
+{
+    struct patient *p = sni_container_of(fut, struct patient, future);
+    if (p->nap != NULL)
+        (void)sn_future_drop(p->nap);
+}
+
+static sn_future *patient_op(sn_io_state *state, sn_dgram *dgram, const void *buf, size_t bytes,
+                             const sn_addr *to)
+{
+    static const sn_future_vtable vtable = {
+        .poll = poll_patient, .drop = drop_patient, .name = "send_to"};
+    struct patient *p = (struct patient *)(void *)state;
+    *p = (struct patient){.dgram = dgram, .buf = buf, .bytes = bytes, .to = to};
+    return sn_future_init(&p->future, &vtable);
+}
+
 sn_future *sn_send_to_op(sn_io_state *state, sn_dgram *dgram, const void *buf, size_t bytes,
                          const sn_addr *to)
 {
+    if (to != NULL && sn_addr_kind_of(to) == SN_ADDR_UNIX)
+        return patient_op(state, dgram, buf, bytes, to);
     static const struct sni_file_op_kind kind = {.name = "send_to", .attempt = try_send};
     return msg_op(state, &kind, dgram, (void *)(uintptr_t)buf, bytes, (void *)(uintptr_t)to,
                   SNI_WRITABLE);

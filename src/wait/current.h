@@ -18,8 +18,8 @@ struct sni_exec;
 struct sni_clockwork;
 struct sni_driver;
 
-/* What a fiber that waits has lent to others, and who takes it back if it never goes on. Lies on its
- * stack. */
+/* What a fiber that waits has lent to others, and who takes it back if it never goes on. Lies on
+ * its stack. */
 struct sni_lent {
     void (*take_back)(struct sni_lent *lent);
 };

@@ -29,7 +29,7 @@ static void deny(long number, int error)
         SKIP("this system lets nobody filter system calls");
 }
 
-/* ---- a server ---------------------------------------------------------------------------------- */
+/* ---- a server -------------------------------------------------------------------------------- */
 
 /* How many descriptors of this process are of that kind. */
 static int fds_of(const char *kind)
@@ -101,7 +101,7 @@ static bool has_uring(void)
     return rc == 0;
 }
 
-/* ---- what is written to standard error ------------------------------------------------------------ */
+/* ---- what is written to standard error ------------------------------------------------------- */
 
 static int stderr_before;
 
@@ -134,7 +134,7 @@ static int lines_of(const char *text)
     return n;
 }
 
-/* ---- asked for ---------------------------------------------------------------------------------- */
+/* ---- asked for ------------------------------------------------------------------------------- */
 
 TEST(a_runtime_runs_on_the_driver_it_was_told)
 {
@@ -190,7 +190,7 @@ TEST(a_driver_that_does_not_exist_is_einval_and_a_sentence)
     free(text);
 }
 
-/* ---- refused ------------------------------------------------------------------------------------ */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 static void without_uring(int error)
 {
@@ -261,7 +261,7 @@ TEST(where_io_uring_is_forbidden_all_suites_pass, .limit_s = 240)
     }
 }
 
-/* ---- no memory ------------------------------------------------------------------------------------ */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
 #ifdef SINEW_HARNESS_WRAP
 

@@ -203,6 +203,30 @@ static int send_one_more(void *arg)
     return (int)x_send_to(s->from, "x", 1, s->to, SN_FOREVER);
 }
 
+/* Then not even the sender's own buffer tells when there is room. */
+NET_TEST(a_queue_that_others_have_filled_makes_the_sender_wait)
+{
+    char path[SN_ADDR_TEXT_MAX], byte;
+    sn_addr to;
+    sn_dgram *in = open_at(unix_addr(path, "in"));
+    CHECK_EQ(sn_addr_parse(path, &to), 0);
+    sn_dgram *filler = open_at(unix_addr(path, "filler")), *out = open_at(unix_addr(path, "out"));
+    int filled = 0;
+    while (x_send_to(filler, "f", 1, &to, SN_NOWAIT) == 1)
+        CHECK_LT(filled++, 100000);
+    struct stream_of s = {out, &to};
+    struct helper h;
+    help(&h, send_one_more, &s);
+    let_them_wait();
+    for (int i = 0; i <= filled; i++)
+        CHECK_EQ(x_recv_from(in, &byte, 1, NULL, SN_FOREVER), 1);
+    CHECK_EQ(byte, 'x');
+    CHECK_EQ(helped(&h), 1);
+    CHECK_EQ(sn_dgram_close(in), 0);
+    CHECK_EQ(sn_dgram_close(out), 0);
+    CHECK_EQ(sn_dgram_close(filler), 0);
+}
+
 NET_TEST(a_close_ends_the_wait_of_a_sender)
 {
     char path[SN_ADDR_TEXT_MAX];
@@ -222,7 +246,7 @@ NET_TEST(a_close_ends_the_wait_of_a_sender)
     CHECK_EQ(sn_dgram_close(in), 0);
 }
 
-/* ---- a crowd ----------------------------------------------------------------------------------- */
+/* ---- a crowd --------------------------------------------------------------------------------- */
 
 enum { READERS = 100 };
 

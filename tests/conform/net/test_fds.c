@@ -56,7 +56,7 @@ NET_TEST(properties_of_a_connection_are_set_and_told)
     close_pair(ends);
 }
 
-/* ---- adopted ---------------------------------------------------------------------------------- */
+/* ---- adopted --------------------------------------------------------------------------------- */
 
 NET_TEST(a_stream_socket_from_elsewhere_becomes_a_connection)
 {
@@ -145,7 +145,7 @@ NET_TEST(bytes_behind_urgent_data_come_although_the_read_was_short)
     CHECK_EQ(sn_close(c), 0);
 }
 
-/* ---- passed on -------------------------------------------------------------------------------- */
+/* ---- passed on ------------------------------------------------------------------------------- */
 
 static int open_fds(void)
 {

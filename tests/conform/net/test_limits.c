@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- no descriptor left ----------------------------------------------------------------------- */
+/* ---- no descriptor left ---------------------------------------------------------------------- */
 
 static struct rlimit limit_before;
 
@@ -70,6 +70,22 @@ FIBER_TEST(an_acceptor_without_descriptors_waits_quietly_and_loses_nothing)
     unlisten(&p);
 }
 
+/* A coroutine is told instead, and the connection is still there. */
+NET_TEST(an_accept_past_its_deadline_without_descriptors_is_emfile)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    sn_conn *c, *d;
+    CHECK_EQ(x_accept(p.listener, &d, NULL, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_connect(&c, p.addr, SN_FOREVER), 0);
+    take_all();
+    CHECK_EQ(x_accept(p.listener, &d, NULL, SN_NOWAIT), -EMFILE);
+    give_back();
+    CHECK_EQ(x_accept(p.listener, &d, NULL, SN_FOREVER), 0);
+    CHECK_EQ(sn_close(c), 0);
+    CHECK_EQ(sn_close(d), 0);
+    unlisten(&p);
+}
+
 FIBER_TEST(a_close_ends_an_accept_that_has_no_descriptor)
 {
     struct place p = listen_at("127.0.0.1:0", NULL);
@@ -103,7 +119,7 @@ NET_TEST(without_descriptors_nothing_is_made)
     unlisten(&p);
 }
 
-/* ---- signals ----------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void ignore(int signal)
 {

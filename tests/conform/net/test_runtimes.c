@@ -34,7 +34,7 @@ static sn_runtime *runtime_on(sn_io_driver io, unsigned workers)
     return rt;
 }
 
-/* ---- one after the other ---------------------------------------------------------------------- */
+/* ---- one after the other --------------------------------------------------------------------- */
 
 static sn_conn *ends[2];
 
@@ -101,7 +101,7 @@ DRIVER_TEST(a_socket_does_not_hang_on_a_runtime_that_nobody_drives)
     sn_runtime_destroy(busy);
 }
 
-/* ---- at once ------------------------------------------------------------------------------------ */
+/* ---- at once --------------------------------------------------------------------------------- */
 
 static SNI_ATOMIC(int) sum;
 
@@ -167,7 +167,7 @@ TEST(a_socket_is_used_by_runtimes_with_different_drivers, .limit_s = 60)
         sn_runtime_destroy(rt[i]);
 }
 
-/* ---- abandoned ---------------------------------------------------------------------------------- */
+/* ---- abandoned ------------------------------------------------------------------------------- */
 
 static sn_conn *quiet[2];
 static sn_listener *listener;
@@ -318,6 +318,41 @@ DRIVER_TEST(tasks_that_wait_are_abandoned_and_their_sockets_live_on)
     abandon(io, 3, false);
 }
 
+static int wait_in_connect(void *arg)
+{
+    sn_conn *c;
+    return sn_connect(&c, arg, SN_FOREVER);
+}
+
+static int spawn_connecting(void *arg)
+{
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_spawn_detached(wait_in_connect, arg), 0);
+    let_them_wait();
+    return 0;
+}
+
+/* The descriptor of a connection that is not yet made is nobody's but the task's. */
+DRIVER_TEST(tasks_that_connect_are_abandoned_and_leave_no_descriptor)
+{
+    enum { MANY = 20 };
+    sn_conn *c[MANY];
+    int n = 0;
+    struct place p = listen_at("127.0.0.1:0", &(sn_listen_options){.backlog = 1});
+    while (n < MANY && sn_connect(&c[n], p.addr, sn_after(SN_MS(30))) == 0)
+        n++;
+    CHECK_LT(n, MANY);
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        sn_runtime *rt = runtime_on(io, workers);
+        CHECK_EQ(sn_runtime_block_on(rt, spawn_connecting, p.addr), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, soon()), 3);
+        sn_runtime_destroy(rt);
+    }
+    while (n > 0)
+        CHECK_EQ(sn_close(c[--n]), 0);
+    unlisten(&p);
+}
+
 DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
 {
     for (int i = 0; i < 5; i++) {
@@ -326,7 +361,7 @@ DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
     }
 }
 
-/* ---- beside a task that does not give way --------------------------------------------------------- */
+/* ---- beside a task that does not give way ---------------------------------------------------- */
 
 static SNI_ATOMIC(int) stop;
 
@@ -383,7 +418,7 @@ DRIVER_TEST(a_task_that_burns_does_not_hold_back_the_traffic_of_others)
     sn_runtime_destroy(rt);
 }
 
-/* ---- where operations must not be ------------------------------------------------------------------- */
+/* ---- where operations must not be ------------------------------------------------------------ */
 
 TEST(an_operation_outside_a_runtime_is_eperm)
 {

@@ -512,7 +512,7 @@ NET_TEST(deadlines_that_race_with_bytes_lose_none)
     close_pair(ends);
 }
 
-/* ---- both directions at once ------------------------------------------------------------------ */
+/* ---- both directions at once ----------------------------------------------------------------- */
 
 static int write_some(void *arg)
 {
@@ -548,7 +548,7 @@ FIBER_TEST(one_reads_while_another_writes)
     over_both(both_ways);
 }
 
-/* ---- waiting without a buffer ------------------------------------------------------------------ */
+/* ---- waiting without a buffer ---------------------------------------------------------------- */
 
 static int write_later(void *arg)
 {
