@@ -148,8 +148,8 @@ TEST(pinned_workers_steal_too)
 static int use_stack(void *arg)
 {
     volatile char room[40000];
-    room[0] = 1;
-    room[sizeof(room) - 1] = 2;
+    for (size_t i = 0; i < sizeof(room); i += 256)
+        room[i] = 1;
     return arg != NULL ? room[0] : 0;
 }
 
