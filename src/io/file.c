@@ -423,8 +423,10 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             result = sni_op_try(op, file->fd);
             sni_file_tried(file, way, result, op->bytes, ticket);
         }
-        if (result != -EAGAIN)
+        if (result != -EAGAIN) {
+            sni_spend();
             return result;
+        }
         result = wait_for(file, op, ticket, dry, until, &again);
         if (!again)
             return result;

@@ -119,6 +119,10 @@ static sn_poll poll_op(sn_future *fut, sn_cx *cx)
             if (events < 0 || fop->kind->attempt == NULL)
                 return end(fop, events);
         }
+        if (sni_is_spent()) {
+            (void)sn_waker_wake_by_ref(cx->waker);
+            return SN_PENDING;
+        }
         uint32_t ticket = 0;
         bool dry = false;
         ptrdiff_t result = try(fop, &ticket, &dry);

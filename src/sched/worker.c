@@ -94,6 +94,7 @@ static SNI_COLD struct sni_context *roundabout_way_to(struct sni_worker *w, stru
         if (next->stack != NULL || give_stack(w, next)) {
             sni_probe_count(&w->probe, SNI_PROBE_switches);
             w->exec.exec.fiber = next;
+            w->exec.exec.budget = SNI_BUDGET;
             return &next->context;
         }
         next = sni_worker_pick(w);
@@ -112,6 +113,7 @@ static inline struct sni_context *way_to(struct sni_worker *w, struct sni_task *
                    sni_atomic_load(&w->detour, relaxed) == 0)) {
         sni_probe_count(&w->probe, SNI_PROBE_switches);
         w->exec.exec.fiber = next;
+        w->exec.exec.budget = SNI_BUDGET;
         return &next->context;
     }
     return roundabout_way_to(w, next);
@@ -149,6 +151,11 @@ static void resume_last(void *fiber)
     sni_worker_ready_last(fiber);
 }
 
+static void give_way(struct sni_exec *exec)
+{
+    sni_worker_yield(exec, exec->fiber);
+}
+
 static void lend(void *fiber, struct sni_lent *lent)
 {
     struct sni_task *me = fiber;
@@ -160,6 +167,7 @@ const struct sni_exec_ops sni_worker_exec_ops = {
     .resume = resume,
     .resume_last = resume_last,
     .lend = lend,
+    .give_way = give_way,
     .suspend_until = sni_world_suspend_until,
     .now = sni_world_now,
     .driver = sni_world_driver,
@@ -251,6 +259,7 @@ static void run_fiber(struct sni_worker *w, struct sni_task *task)
         return;
     sni_probe_count(&w->probe, SNI_PROBE_switches);
     w->exec.exec.fiber = task;
+    w->exec.exec.budget = SNI_BUDGET;
     (void)arrive(sni_context_switch(&w->loop, &task->context, w));
 }
 
@@ -262,6 +271,7 @@ static void run(struct sni_worker *w, struct sni_task *task)
     }
     sni_probe_count(&w->probe, SNI_PROBE_polls);
     w->exec.polling = task;
+    w->exec.exec.budget = SNI_BUDGET;
     bool again = sni_task_poll(&w->exec.exec, task);
     w->exec.polling = NULL;
     if (again)

@@ -28,3 +28,19 @@ int64_t sni_now_ns(void)
     struct sni_exec *exec = sni_exec_current();
     return exec != NULL && exec->ops->now != NULL ? exec->ops->now(exec) : sni_plat_now_ns();
 }
+
+void sni_spend(void)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->fiber == NULL || --exec->budget >= 0)
+        return;
+    exec->budget = SNI_BUDGET;
+    if (exec->ops->give_way != NULL)
+        exec->ops->give_way(exec);
+}
+
+bool sni_is_spent(void)
+{
+    struct sni_exec *exec = sni_exec_current();
+    return exec != NULL && exec->fiber == NULL && --exec->budget < 0;
+}

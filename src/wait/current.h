@@ -11,6 +11,7 @@
 #ifndef SINEW_WAIT_CURRENT_H
 #define SINEW_WAIT_CURRENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sni_waiter;
@@ -43,6 +44,9 @@ struct sni_exec_ops {
      * fiber is abandoned: then it is taken back by whoever does that. NULL: never are any. */
     void (*lend)(void *fiber, struct sni_lent *lent);
 
+    /* Let others have a turn before the running fiber goes on. NULL: nobody else is there. */
+    void (*give_way)(struct sni_exec *exec);
+
     /* The time, if the executor has a clock of its own; NULL: the machine's. */
     int64_t (*now)(struct sni_exec *exec);
 
@@ -56,6 +60,12 @@ struct sni_exec {
     const struct sni_exec_ops *ops;
     void *fiber; /* the fiber that runs now; NULL while the executor runs something else */
     struct sni_clockwork *clockwork; /* for alarms; immutable, NULL if there is none        */
+    int budget; /* operations that the running task may still do without giving way; the executor
+                   sets it to SNI_BUDGET when it begins to run a task                          */
+};
+
+enum {
+    SNI_BUDGET = 128, /* operations in a row that did not have to wait */
 };
 
 /* The executor of this thread, or NULL. */
@@ -63,6 +73,14 @@ struct sni_exec *sni_exec_current(void);
 
 /* The time, by the clock of this thread's executor or of the machine. */
 int64_t sni_now_ns(void);
+
+/* An operation succeeded without waiting. A fiber that has done many such in a row gives way, so
+ * that one whose data is always there does not keep the others waiting. */
+void sni_spend(void);
+
+/* The same for a coroutine: true if it must give way now. Its poll then wakes itself and is
+ * pending. */
+bool sni_is_spent(void);
 
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);

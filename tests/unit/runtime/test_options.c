@@ -205,3 +205,80 @@ TEST(unless_asked_for_nobody_measures_stacks)
     CHECK_EQ(sn_runtime_stacks(rt, note, &seen), 0);
     sn_runtime_destroy(rt);
 }
+
+/* ---- a task whose data is always there -------------------------------------------------------- */
+
+static atomic_int others_ran;
+
+static int count_turns(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        atomic_fetch_add(&others_ran, 1);
+        sn_yield();
+    }
+    return 0;
+}
+
+static int read_without_end(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    char bytes[64] = {0};
+    atomic_store(&others_ran, 0);
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    sn_task *other = sn_spawn(count_turns, NULL);
+    for (int i = 0; i < 3000; i++) { /* neither call ever waits */
+        CHECK_EQ(sn_write(pair[0], bytes, sizeof(bytes), SN_FOREVER), 64);
+        CHECK_EQ(sn_read(pair[1], bytes, sizeof(bytes), SN_FOREVER), 64);
+    }
+    CHECK_EQ(atomic_load(&others_ran), 20);
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+typedef struct greedy {
+    sn_coro coro;
+    sn_io_state io;
+    sn_conn **pair;
+    char bytes[64];
+    int n, i;
+} greedy;
+
+SN_CORO(greedy, self)
+{
+    SN_BEGIN(self);
+    for (self->i = 0; self->i < 3000; self->i++) {
+        SN_AWAIT_INTO(self->n, sn_write_op(&self->io, self->pair[0], self->bytes, 64));
+        SN_AWAIT_INTO(self->n, sn_read_op(&self->io, self->pair[1], self->bytes, 64));
+        if (self->n != 64)
+            SN_RETURN(-EIO);
+    }
+    SN_RETURN(atomic_load(&others_ran));
+    SN_END();
+}
+
+static int await_without_end(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    atomic_store(&others_ran, 0);
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    greedy frame = {.pair = pair};
+    sn_task *reader = sn_spawn_coro(greedy, &frame);
+    sn_task *other = sn_spawn(count_turns, NULL);
+    CHECK_EQ(sn_join(reader, NULL), 20); /* the other one was through by then */
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(a_task_whose_data_is_always_there_gives_way_now_and_then)
+{
+    const sn_runtime_options opts = {.single_threaded = true};
+    CHECK_EQ(run_with(&opts, read_without_end, NULL), 0);
+    CHECK_EQ(run_with(&opts, await_without_end, NULL), 0);
+}
