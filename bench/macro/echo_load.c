@@ -18,6 +18,8 @@
  * own, within the window: what a server adds is seen in their ratio, which noise disturbs less than
  * it does the rate. One line of JSON goes to standard output; the exit code is 1 if there was any
  * error. */
+#include "histogram.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +41,6 @@ enum {
     EVENTS = 1024,
     PORTION = 500, /* connections opened at once, by each thread */
     REPLY_MAX = 65536,
-    SUB_BITS = 7, /* of a histogram: 128 steps per power of two, an error below 0.8 % */
-    BUCKETS = (64 - SUB_BITS + 1) << SUB_BITS,
     OPEN_S = 10,
     DRAIN_S = 5,
 };
@@ -70,14 +70,11 @@ struct errors {
 };
 
 struct tally {
-    uint64_t done;  /* in the window */
-    uint64_t total; /* at all        */
-    uint64_t sum_ns;
-    uint64_t max_ns;
+    uint64_t total; /* requests, also those out of the window */
     uint32_t least; /* requests of one connection */
     uint32_t most;
     struct errors errors;
-    uint64_t latency[BUCKETS];
+    struct histogram latency_ns; /* of those in the window */
 };
 
 struct client {
@@ -121,42 +118,6 @@ static uint64_t now_ns(void)
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * second + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- histogram ------------------------------------------------------------------------------- */
-
-static unsigned bucket_of(uint64_t value)
-{
-    if (value < 1u << SUB_BITS)
-        return (unsigned)value;
-    unsigned shift = 63u - (unsigned)__builtin_clzll(value) - SUB_BITS;
-    return ((shift + 1) << SUB_BITS) + (unsigned)(value >> shift & ((1u << SUB_BITS) - 1));
-}
-
-/* The largest value of a bucket. */
-static uint64_t bucket_top(unsigned bucket)
-{
-    if (bucket < 1u << SUB_BITS)
-        return bucket;
-    unsigned shift = (bucket >> SUB_BITS) - 1;
-    uint64_t step = (bucket & ((1u << SUB_BITS) - 1)) | 1u << SUB_BITS;
-    return ((step + 1) << shift) - 1;
-}
-
-static double quantile_us(const struct tally *t, double quantile)
-{
-    uint64_t want = (uint64_t)(quantile * (double)t->done);
-    uint64_t seen = 0;
-    if (t->done == 0)
-        return 0;
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        seen += t->latency[i];
-        if (seen > want || seen == t->done) {
-            uint64_t top = bucket_top(i);
-            return (double)(top < t->max_ns ? top : t->max_ns) / 1e3;
-        }
-    }
-    return 0;
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
@@ -250,17 +211,6 @@ static bool receive(struct client *cl, struct conn *c)
     return false;
 }
 
-static void count(struct tally *t, struct conn *c, uint64_t at_ns)
-{
-    uint64_t latency_ns = at_ns - c->since_ns;
-    t->latency[bucket_of(latency_ns)]++;
-    t->sum_ns += latency_ns;
-    if (latency_ns > t->max_ns)
-        t->max_ns = latency_ns;
-    t->done++;
-    c->count++;
-}
-
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Something happened on `c`. `once`: no other request follows. */
@@ -276,8 +226,10 @@ static void serve(struct client *cl, struct conn *c, uint32_t events, bool once)
     cl->tally.total++;
     if (once || at_ns >= atomic_load_explicit(&plan.end_ns, memory_order_relaxed))
         return;
-    if (at_ns >= atomic_load_explicit(&plan.begin_ns, memory_order_relaxed))
-        count(&cl->tally, c, at_ns);
+    if (at_ns >= atomic_load_explicit(&plan.begin_ns, memory_order_relaxed)) {
+        histogram_add(&cl->tally.latency_ns, at_ns - c->since_ns);
+        c->count++;
+    }
     start(cl, c, at_ns);
 }
 
@@ -427,11 +379,8 @@ static void sleep_until(uint64_t at_ns)
 
 static void add_tally(struct tally *to, const struct tally *t)
 {
-    to->done += t->done;
     to->total += t->total;
-    to->sum_ns += t->sum_ns;
-    if (t->max_ns > to->max_ns)
-        to->max_ns = t->max_ns;
+    histogram_merge(&to->latency_ns, &t->latency_ns);
     if (t->least < to->least)
         to->least = t->least;
     if (t->most > to->most)
@@ -442,8 +391,6 @@ static void add_tally(struct tally *to, const struct tally *t)
     to->errors.eof += t->errors.eof;
     to->errors.bytes += t->errors.bytes;
     to->errors.drain += t->errors.drain;
-    for (unsigned i = 0; i < BUCKETS; i++)
-        to->latency[i] += t->latency[i];
 }
 
 static uint64_t errors_n(const struct errors *e)
@@ -467,17 +414,18 @@ static void report(const struct tally *t, const struct usage *a, const struct us
     double server = b->server - a->server;
     double client = b->client - a->client;
     double busy = (double)sysconf(_SC_NPROCESSORS_ONLN) * wall - (b->idle - a->idle);
-    double done = t->done > 0 ? (double)t->done : 1;
+    const struct histogram *ns = &t->latency_ns;
+    double done = ns->n > 0 ? (double)ns->n : 1;
     printf("{\"conns\":%u,\"size\":%zu,\"threads\":%u", plan.conns, plan.size, plan.threads);
-    put_count("requests", t->done);
+    put_count("requests", ns->n);
     put_count("total", t->total);
     put_figure("window_s", plan.window_s);
-    put_figure("rps", (double)t->done / plan.window_s);
-    put_figure("p50_us", quantile_us(t, 0.5));
-    put_figure("p99_us", quantile_us(t, 0.99));
-    put_figure("p999_us", quantile_us(t, 0.999));
-    put_figure("max_us", (double)t->max_ns / 1e3);
-    put_figure("mean_us", (double)t->sum_ns / done / 1e3);
+    put_figure("rps", (double)ns->n / plan.window_s);
+    put_figure("p50_us", (double)histogram_quantile(ns, 0.5) / 1e3);
+    put_figure("p99_us", (double)histogram_quantile(ns, 0.99) / 1e3);
+    put_figure("p999_us", (double)histogram_quantile(ns, 0.999) / 1e3);
+    put_figure("max_us", (double)ns->max / 1e3);
+    put_figure("mean_us", (double)ns->sum / done / 1e3);
     put_count("conn_least", t->least);
     put_count("conn_most", t->most);
     put_figure("server_util", server / wall);
