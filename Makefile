@@ -6,13 +6,15 @@
 #   make test       sets up, builds, tests; names what it had to skip and how to enable it
 #   make test-full  the same with cross compilers, emulators and a browser: nothing is skipped
 #   make bench      builds and runs the benchmarks
+#   make bench-echo echo servers side by side with peers, below two minutes; ECHO_ARGS= for the rest
 #   make check-style, make format, make install PREFIX=/usr/local, make clean
 
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 BUILD  := build/release
+ECHO_ARGS ?= --quick
 
-.PHONY: all lib run test test-full bench check-style format install clean
+.PHONY: all lib run test test-full bench bench-echo check-style format install clean
 
 all: lib
 
@@ -41,6 +43,12 @@ bench:
 	@$(MAKE) --no-print-directory $(BUILD)/CMakeCache.txt
 	@cmake --build $(BUILD) -j $(JOBS)
 	@for b in $(BUILD)/bench/micro_*; do $$b $(BENCH_ARGS) || exit 1; done
+
+bench-echo:
+	@tools/setup core bench
+	@$(MAKE) --no-print-directory $(BUILD)/CMakeCache.txt
+	@cmake --build $(BUILD) -j $(JOBS) --target bench-echo-programs
+	@bench/macro/echo.py --build $(BUILD) $(ECHO_ARGS)
 
 check-style:
 	@tools/setup test clang

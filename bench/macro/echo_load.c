@@ -1,29 +1,32 @@
-/* echoload - closed-loop TCP echo load generator (epoll, 1 or 2 threads).
+/* SPDX-License-Identifier: MIT */
+/* echo_load - the client of the echo yardstick: many connections, one request in flight on each.
  *
- * C connections to 127.0.0.1:port, each with exactly one request of `size`
- * bytes in flight: write request, read until `size` bytes came back, compare
- * every byte, record latency (just before write -> just after the read that
- * completed it), write the next one.  Each request's content is unique per
- * (connection, sequence number), so a reply delivered to the wrong connection
- * or a stale reply is an error.  Closed loop: when the server stalls the
- * client stalls with it; latencies are those of the requests really issued
- * (no correction for coordinated omission).
+ * Work. A request is `size` bytes that nobody else sends: drawn from the thread, the connection and
+ * a running number. A connection writes it, reads until as many bytes came back, compares each of
+ * them, notes the time, and writes the next. So a reply that is stale, cut or another connection's
+ * is an error, and so is a byte too many. The loop is closed: while the server stalls, the client
+ * stalls with it, and latencies are those of requests that were issued (coordinated omission is not
+ * corrected). With C requests in flight, latency is C / throughput; what tells is its spread.
  *
- * Phases: open (in chunks of 500 per thread; every new connection finishes one
- * verified echo before the next chunk opens) / warm-up / window / drain.
- * Connections are closed with SO_LINGER{1,0} (RST) so that no TIME_WAIT
- * sockets pile up between runs.
+ * Phases. Open: in portions, each connection with one verified echo before the next portion. Then
+ * warm-up, the window (only this is counted), drain, and a close by RST, so that no TIME_WAIT
+ * stays behind for the next run. With -I: after the opening, "READY" is printed and nothing is sent
+ * until standard input ends.
  *
- * Prints one JSON line.
- */
-#define _GNU_SOURCE
+ * Cost. Edge-triggered epoll, one send and one recv per request, epoll_wait shared by up to 1024
+ * events: about as dear as the best server. It reports the processor time of the server and its
+ * own, within the window: what a server adds is seen in their ratio, which noise disturbs less than
+ * it does the rate. One line of JSON goes to standard output; the exit code is 1 if there was any
+ * error. */
+#include "histogram.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,437 +37,520 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- log-linear histogram: 7 bits of mantissa (<0.8 % error), ns ---- */
-#define SUB 7
-#define NB  ((64 - SUB + 1) << SUB)
-static inline unsigned hidx(uint64_t v)
-{
-    if (v < (1u << SUB))
-        return (unsigned)v;
-    int e = 63 - __builtin_clzll(v) - SUB;
-    return (unsigned)(((unsigned)(e + 1) << SUB) + ((v >> e) & ((1u << SUB) - 1)));
-}
-static inline uint64_t hval(unsigned i)
-{ /* upper edge of the bucket */
-    if (i < (1u << SUB))
-        return i;
-    unsigned e = (i >> SUB) - 1;
-    return ((((uint64_t)(i & ((1u << SUB) - 1))) | (1u << SUB)) + 1) << e;
-}
+enum {
+    EVENTS = 1024,
+    PORTION = 500, /* connections opened at once, by each thread */
+    REPLY_MAX = 65536,
+    OPEN_S = 10,
+    DRAIN_S = 5,
+};
 
-enum { IDLE, SENDING, WAITING, DEAD };
+static const uint64_t second = 1000000000;
+static const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
+
+enum conn_state { IDLE, SENDING, WAITING, DEAD };
+
 struct conn {
     int fd;
-    uint32_t got, sent, count;
-    uint8_t st;
-    uint64_t seq, t0;
+    enum conn_state state;
+    uint32_t sent;
+    uint32_t got;
+    uint32_t count; /* requests completed in the window */
+    uint64_t number;
+    uint64_t since_ns;
 };
 
-static int port, nconn = 1, size = 64, nthreads = 1, idle_s = 0, spin;
-static double warm = 0.5, dur = 2.0;
-static const char *label = "", *cc;
-static pid_t spid[16];
-static int nspid;
-static struct sockaddr_in sa;
-static _Atomic uint64_t tW = UINT64_MAX, tE = UINT64_MAX;
-static pthread_barrier_t bar;
-
-struct thr {
-    pthread_t t;
-    int id, n, ep;
-    struct conn *c;
-    unsigned char *tx;
-    uint64_t *hist;
-    uint64_t done, total, sum, max, e_conn, e_io, e_eof, e_bytes, e_drain, e_open;
-    int busy;
-    char pad[128];
+struct errors {
+    uint64_t connect; /* refused                                  */
+    uint64_t open;    /* no echo at all                           */
+    uint64_t io;      /* what the system says                     */
+    uint64_t eof;     /* closed by the server                     */
+    uint64_t bytes;   /* others than were sent, or more of them   */
+    uint64_t drain;   /* no answer by the end                     */
 };
 
-static inline uint64_t now(void)
+struct tally {
+    uint64_t total; /* requests, also those out of the window */
+    uint32_t least; /* requests of one connection */
+    uint32_t most;
+    struct errors errors;
+    struct histogram latency_ns; /* of those in the window */
+};
+
+struct client {
+    pthread_t thread;
+    unsigned id;
+    unsigned conns_n;
+    unsigned busy; /* connections with a request in flight */
+    int epoll;
+    struct conn *conns;
+    unsigned char *requests; /* of each connection the one in flight */
+    unsigned char reply[REPLY_MAX];
+    struct tally tally;
+};
+
+struct plan {
+    struct sockaddr_in server;
+    unsigned conns;
+    unsigned threads;
+    size_t size;
+    double warm_s;
+    double window_s;
+    unsigned idle_s;
+    pid_t server_pid; /* 0: not told */
+    pthread_barrier_t all;
+    atomic_ullong begin_ns; /* of the window */
+    atomic_ullong end_ns;
+};
+
+static struct plan plan = {
+    .conns = 1,
+    .threads = 1,
+    .size = 64,
+    .warm_s = 0.5,
+    .window_s = 1.0,
+    .begin_ns = UINT64_MAX,
+    .end_ns = UINT64_MAX,
+};
+
+static uint64_t now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * second + (uint64_t)ts.tv_nsec;
 }
-static inline uint64_t mix(uint64_t z)
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t z)
 {
-    z += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    z += golden;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
-static void fill(struct thr *T, struct conn *c)
+
+static unsigned char *request_of(const struct client *cl, const struct conn *c)
 {
-    unsigned char *p = T->tx + (size_t)(c - T->c) * (size_t)size;
-    uint64_t w = mix(((uint64_t)T->id << 56) ^ ((uint64_t)(c - T->c) << 36) ^ c->seq++);
-    int i = 0;
-    for (; i + 8 <= size; i += 8) {
-        memcpy(p + i, &w, 8);
-        w += 0x9e3779b97f4a7c15ull;
+    return cl->requests + (size_t)(c - cl->conns) * plan.size;
+}
+
+static void fill(const struct client *cl, struct conn *c)
+{
+    unsigned char *to = request_of(cl, c);
+    uint64_t word = mix((uint64_t)cl->id << 56 ^ (uint64_t)(c - cl->conns) << 36 ^ c->number++);
+    for (size_t at = 0; at < plan.size; at += sizeof(word), word += golden) {
+        size_t left = plan.size - at;
+        memcpy(to + at, &word, left < sizeof(word) ? left : sizeof(word));
     }
-    for (; i < size; i++)
-        p[i] = (unsigned char)(w >> ((i & 7) * 8));
 }
-static void kill_conn(struct thr *T, struct conn *c)
+
+static void end_conn(struct client *cl, struct conn *c, uint64_t *error)
 {
-    if (c->st == SENDING || c->st == WAITING)
-        T->busy--;
+    ++*error;
+    if (c->state == SENDING || c->state == WAITING)
+        cl->busy--;
     close(c->fd);
-    c->st = DEAD;
+    c->state = DEAD;
 }
-static void push(struct thr *T, struct conn *c)
-{ /* continue writing */
-    unsigned char *p = T->tx + (size_t)(c - T->c) * (size_t)size;
-    while (c->sent < (uint32_t)size) {
-        ssize_t n = send(c->fd, p + c->sent, (size_t)size - c->sent, MSG_NOSIGNAL);
+
+static void send_rest(struct client *cl, struct conn *c)
+{
+    const unsigned char *from = request_of(cl, c);
+    c->state = WAITING;
+    while (c->sent < plan.size) {
+        ssize_t n = send(c->fd, from + c->sent, plan.size - c->sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN) {
+            c->state = SENDING;
+            return;
+        }
         if (n < 0) {
-            if (errno == EAGAIN) {
-                c->st = SENDING;
-                return;
-            }
-            T->e_io++;
-            kill_conn(T, c);
+            end_conn(cl, c, &cl->tally.errors.io);
             return;
         }
         c->sent += (uint32_t)n;
     }
-    c->st = WAITING;
 }
-static void start(struct thr *T, struct conn *c, uint64_t t)
+
+static void start(struct client *cl, struct conn *c, uint64_t at_ns)
 {
-    fill(T, c);
-    c->sent = c->got = 0;
-    c->t0 = t;
-    c->st = WAITING;
-    T->busy++;
-    push(T, c);
+    fill(cl, c);
+    c->sent = 0;
+    c->got = 0;
+    c->since_ns = at_ns;
+    c->state = WAITING;
+    cl->busy++;
+    send_rest(cl, c);
 }
-/* returns 1 when a request completed */
-static int pull(struct thr *T, struct conn *c, unsigned char *buf, size_t cap)
+
+/* Returns whether the reply is complete. */
+static bool receive(struct client *cl, struct conn *c)
 {
-    unsigned char *p = T->tx + (size_t)(c - T->c) * (size_t)size;
-    for (;;) {
-        ssize_t n = recv(c->fd, buf, cap, 0);
-        if (n < 0) {
-            if (errno == EAGAIN)
-                return 0;
-            T->e_io++;
-            kill_conn(T, c);
-            return 0;
+    struct errors *errors = &cl->tally.errors;
+    const unsigned char *sent = request_of(cl, c);
+    ssize_t n = REPLY_MAX;
+    while (n == REPLY_MAX) { /* less: there is no more now */
+        n = recv(c->fd, cl->reply, REPLY_MAX, 0);
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n <= 0) {
+            end_conn(cl, c, n < 0 ? &errors->io : &errors->eof);
+            return false;
         }
-        if (n == 0) {
-            T->e_eof++;
-            kill_conn(T, c);
-            return 0;
-        }
-        if ((size_t)n > (size_t)c->sent - c->got || memcmp(buf, p + c->got, (size_t)n)) {
-            T->e_bytes++;
-            kill_conn(T, c);
-            return 0;
+        if ((size_t)n > c->sent - c->got || memcmp(cl->reply, sent + c->got, (size_t)n) != 0) {
+            end_conn(cl, c, &errors->bytes);
+            return false;
         }
         c->got += (uint32_t)n;
-        if (c->got == (uint32_t)size) {
-            T->busy--;
-            c->st = IDLE;
-            return 1;
+        if (c->got == plan.size) {
+            cl->busy--;
+            c->state = IDLE;
+            return true;
         }
-        if ((size_t)n < cap)
-            return 0;
     }
+    return false;
 }
 
-#define CAP 65536
-static void loop(struct thr *T, unsigned char *buf, int once, uint64_t deadline)
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* Something happened on `c`. `once`: no other request follows. */
+static void serve(struct client *cl, struct conn *c, uint32_t events, bool once)
 {
-    struct epoll_event ev[1024];
-    while (T->busy) {
-        int n = epoll_wait(T->ep, ev, 1024, spin ? 0 : 200);
-        if (n == 0 && spin && now() <= deadline)
-            continue;
-        if (n <= 0) {
-            if (now() > deadline)
-                return;
-            continue;
-        }
-        uint64_t w = tW, e = tE;
-        for (int i = 0; i < n; i++) {
-            struct conn *c = ev[i].data.ptr;
-            if (c->st == DEAD || c->st == IDLE)
-                continue;
-            if (c->st == SENDING) {
-                push(T, c);
-                if (c->st == DEAD)
-                    continue;
-            }
-            if (!(ev[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
-                continue;
-            if (!pull(T, c, buf, CAP))
-                continue;
-            uint64_t t = now();
-            T->total++;
-            if (once)
-                continue;
-            if (t >= w) {
-                if (t >= e)
-                    continue; /* drain */
-                uint64_t l = t - c->t0;
-                T->hist[hidx(l)]++;
-                T->sum += l;
-                if (l > T->max)
-                    T->max = l;
-                T->done++;
-                c->count++;
-            }
-            start(T, c, t);
-        }
-        if (!once && now() > deadline)
-            return;
+    if (c->state == SENDING)
+        send_rest(cl, c);
+    if (c->state == IDLE || c->state == DEAD)
+        return;
+    if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) == 0 || !receive(cl, c))
+        return;
+    uint64_t at_ns = now_ns();
+    cl->tally.total++;
+    if (once || at_ns >= atomic_load_explicit(&plan.end_ns, memory_order_relaxed))
+        return;
+    if (at_ns >= atomic_load_explicit(&plan.begin_ns, memory_order_relaxed)) {
+        histogram_add(&cl->tally.latency_ns, at_ns - c->since_ns);
+        c->count++;
     }
+    start(cl, c, at_ns);
 }
 
-static void *worker(void *a)
+/* Until no request is in flight, or it is too late. */
+static void run_until(struct client *cl, bool once, uint64_t late_ns)
 {
-    struct thr *T = a;
-    unsigned char *buf = malloc(CAP);
-    T->ep = epoll_create1(EPOLL_CLOEXEC);
-    T->c = calloc((size_t)T->n, sizeof *T->c);
-    T->tx = calloc((size_t)T->n, (size_t)size);
-    T->hist = calloc(NB, sizeof(uint64_t));
-    for (int i = 0; i < T->n;) {
-        int lim = i + 500 < T->n ? i + 500 : T->n;
-        for (; i < lim; i++) {
-            struct conn *c = &T->c[i];
-            c->st = DEAD;
-            int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-            if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof sa)) {
-                T->e_conn++;
-                if (fd >= 0)
-                    close(fd);
-                continue;
-            }
-            int one = 1;
-            struct linger lg = {1, 0};
-            if (cc)
-                setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc));
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-            setsockopt(fd, SOL_SOCKET, SO_LINGER, &lg, sizeof lg);
-            fcntl(fd, F_SETFL, O_NONBLOCK);
-            c->fd = fd;
-            c->st = IDLE;
-            struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
-            epoll_ctl(T->ep, EPOLL_CTL_ADD, fd, &ev);
-            start(T, c, now());
-        }
-        loop(T, buf, 1, now() + 10000000000ull);
+    struct epoll_event events[EVENTS];
+    while (cl->busy > 0 && now_ns() < late_ns) {
+        int n = epoll_wait(cl->epoll, events, EVENTS, 200);
+        for (int i = 0; i < n; i++)
+            serve(cl, events[i].data.ptr, events[i].events, once);
     }
-    for (int i = 0; i < T->n; i++)
-        if (T->c[i].st == SENDING || T->c[i].st == WAITING) {
-            T->e_open++;
-            kill_conn(T, &T->c[i]);
-        }
-    pthread_barrier_wait(&bar); /* all open */
-    pthread_barrier_wait(&bar); /* window set, or idle phase over */
-    if (!idle_s) {
-        uint64_t t = now();
-        for (int i = 0; i < T->n; i++)
-            if (T->c[i].st == IDLE)
-                start(T, &T->c[i], t = now());
-        loop(T, buf, 0, tE + 5000000000ull);
-        for (int i = 0; i < T->n; i++)
-            if (T->c[i].st == SENDING || T->c[i].st == WAITING)
-                T->e_drain++;
-    }
-    pthread_barrier_wait(&bar); /* all drained */
-    for (int i = 0; i < T->n; i++)
-        if (T->c[i].st != DEAD)
-            close(T->c[i].fd);
-    free(buf);
-    return 0;
 }
 
-struct snap {
-    double wall, srv, cli, idle, steal;
+static int connect_one(void)
+{
+    int one = 1;
+    struct linger abort_it = {.l_onoff = 1};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (const struct sockaddr *)&plan.server, sizeof(plan.server)) < 0) {
+        close(fd);
+        return -1;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof(abort_it));
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    return fd;
+}
+
+static void open_conn(struct client *cl, struct conn *c)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
+    c->state = DEAD;
+    c->fd = connect_one();
+    if (c->fd < 0 || epoll_ctl(cl->epoll, EPOLL_CTL_ADD, c->fd, &event) < 0) {
+        cl->tally.errors.connect++;
+        return;
+    }
+    c->state = IDLE;
+    start(cl, c, now_ns());
+}
+
+static void open_all(struct client *cl)
+{
+    for (unsigned i = 0; i < cl->conns_n;) {
+        for (unsigned end = i + PORTION; i < end && i < cl->conns_n; i++)
+            open_conn(cl, &cl->conns[i]);
+        run_until(cl, true, now_ns() + OPEN_S * second);
+    }
+    for (unsigned i = 0; i < cl->conns_n; i++)
+        if (cl->conns[i].state == SENDING || cl->conns[i].state == WAITING)
+            end_conn(cl, &cl->conns[i], &cl->tally.errors.open);
+}
+
+static void work(struct client *cl)
+{
+    for (unsigned i = 0; i < cl->conns_n; i++)
+        if (cl->conns[i].state == IDLE)
+            start(cl, &cl->conns[i], now_ns());
+    run_until(cl, false, atomic_load(&plan.end_ns) + DRAIN_S * second);
+    cl->tally.errors.drain = cl->busy;
+}
+
+static void *client_thread(void *arg)
+{
+    struct client *cl = arg;
+    open_all(cl);
+    pthread_barrier_wait(&plan.all); /* all are open                            */
+    pthread_barrier_wait(&plan.all); /* the window is set, or the rest is over  */
+    if (plan.idle_s == 0)
+        work(cl);
+    pthread_barrier_wait(&plan.all); /* all have drained                        */
+    cl->tally.least = UINT32_MAX;
+    for (unsigned i = 0; i < cl->conns_n; i++) {
+        struct conn *c = &cl->conns[i];
+        if (c->count < cl->tally.least)
+            cl->tally.least = c->count;
+        if (c->count > cl->tally.most)
+            cl->tally.most = c->count;
+        if (c->state != DEAD)
+            close(c->fd);
+    }
+    return NULL;
+}
+
+static int start_client(struct client *cl, unsigned id)
+{
+    cl->id = id;
+    cl->conns_n = plan.conns / plan.threads + (id < plan.conns % plan.threads);
+    cl->conns = calloc(cl->conns_n, sizeof(*cl->conns));
+    cl->requests = calloc(cl->conns_n, plan.size);
+    cl->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (cl->conns == NULL || cl->requests == NULL || cl->epoll < 0)
+        return -1;
+    return pthread_create(&cl->thread, NULL, client_thread, cl) == 0 ? 0 : -1;
+}
+
+/* ---- processor time -------------------------------------------------------------------------- */
+
+/* Seconds, of everybody. */
+struct usage {
+    double wall;
+    double server;
+    double client;
+    double idle;
+    double stolen;
 };
-static double clk(clockid_t c)
+
+static double clock_s(clockid_t clock)
 {
     struct timespec ts;
-    if (clock_gettime(c, &ts))
+    if (clock_gettime(clock, &ts) < 0)
         return 0;
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
-static void snapshot(struct snap *s)
+
+static struct usage usage_now(void)
 {
-    s->srv = 0;
-    for (int i = 0; i < nspid; i++) {
-        clockid_t c;
-        if (!clock_getcpuclockid(spid[i], &c))
-            s->srv += clk(c);
-    }
-    s->cli = clk(CLOCK_PROCESS_CPUTIME_ID);
-    s->wall = clk(CLOCK_MONOTONIC);
-    unsigned long long v[8] = {0};
-    FILE *f = fopen("/proc/stat", "r");
-    if (f) {
-        if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v, v + 1, v + 2, v + 3, v + 4,
-                   v + 5, v + 6, v + 7) != 8)
-            v[3] = 0;
-        fclose(f);
-    }
+    struct usage u = {.wall = clock_s(CLOCK_MONOTONIC),
+                      .client = clock_s(CLOCK_PROCESS_CPUTIME_ID)};
+    clockid_t of_server;
+    if (plan.server_pid != 0 && clock_getcpuclockid(plan.server_pid, &of_server) == 0)
+        u.server = clock_s(of_server);
+    unsigned long long idle = 0, io = 0, stolen = 0;
+    FILE *stat = fopen("/proc/stat", "re");
+    if (stat == NULL)
+        return u;
     double hz = (double)sysconf(_SC_CLK_TCK);
-    s->idle = (double)(v[3] + v[4]) / hz;
-    s->steal = (double)v[7] / hz;
-}
-static void sleep_until(uint64_t t)
-{
-    struct timespec ts = {(time_t)(t / 1000000000ull), (long)(t % 1000000000ull)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, 0) == EINTR) {
+    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu %*u %*u %llu", &idle, &io, &stolen) == 3) {
+        u.idle = (double)(idle + io) / hz;
+        u.stolen = (double)stolen / hz;
     }
+    fclose(stat);
+    return u;
+}
+
+static void sleep_until(uint64_t at_ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(at_ns / second), .tv_nsec = (long)(at_ns % second)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+        ;
+}
+
+/* ---- report ---------------------------------------------------------------------------------- */
+
+static void add_tally(struct tally *to, const struct tally *t)
+{
+    to->total += t->total;
+    histogram_merge(&to->latency_ns, &t->latency_ns);
+    if (t->least < to->least)
+        to->least = t->least;
+    if (t->most > to->most)
+        to->most = t->most;
+    to->errors.connect += t->errors.connect;
+    to->errors.open += t->errors.open;
+    to->errors.io += t->errors.io;
+    to->errors.eof += t->errors.eof;
+    to->errors.bytes += t->errors.bytes;
+    to->errors.drain += t->errors.drain;
+}
+
+static uint64_t errors_n(const struct errors *e)
+{
+    return e->connect + e->open + e->io + e->eof + e->bytes + e->drain;
+}
+
+static void put_count(const char *name, uint64_t value)
+{
+    printf(",\"%s\":%llu", name, (unsigned long long)value);
+}
+
+static void put_figure(const char *name, double value)
+{
+    printf(",\"%s\":%.3f", name, value);
+}
+
+static void report(const struct tally *t, const struct usage *a, const struct usage *b)
+{
+    double wall = b->wall > a->wall ? b->wall - a->wall : 1;
+    double server = b->server - a->server;
+    double client = b->client - a->client;
+    double busy = (double)sysconf(_SC_NPROCESSORS_ONLN) * wall - (b->idle - a->idle);
+    const struct histogram *ns = &t->latency_ns;
+    double done = ns->n > 0 ? (double)ns->n : 1;
+    printf("{\"conns\":%u,\"size\":%zu,\"threads\":%u", plan.conns, plan.size, plan.threads);
+    put_count("requests", ns->n);
+    put_count("total", t->total);
+    put_figure("window_s", plan.window_s);
+    put_figure("rps", (double)ns->n / plan.window_s);
+    put_figure("p50_us", (double)histogram_quantile(ns, 0.5) / 1e3);
+    put_figure("p99_us", (double)histogram_quantile(ns, 0.99) / 1e3);
+    put_figure("p999_us", (double)histogram_quantile(ns, 0.999) / 1e3);
+    put_figure("max_us", (double)ns->max / 1e3);
+    put_figure("mean_us", (double)ns->sum / done / 1e3);
+    put_count("conn_least", t->least);
+    put_count("conn_most", t->most);
+    put_figure("server_util", server / wall);
+    put_figure("server_us", server * 1e6 / done);
+    put_figure("client_util", client / wall);
+    put_figure("client_us", client * 1e6 / done);
+    put_figure("other_util", (busy - server - client) / wall);
+    put_figure("stolen", (b->stolen - a->stolen) / wall);
+    put_count("errors", errors_n(&t->errors));
+    put_count("errors_connect", t->errors.connect);
+    put_count("errors_open", t->errors.open);
+    put_count("errors_io", t->errors.io);
+    put_count("errors_eof", t->errors.eof);
+    put_count("errors_bytes", t->errors.bytes);
+    put_count("errors_drain", t->errors.drain);
+    printf("}\n");
+}
+
+/* ---- command line ---------------------------------------------------------------------------- */
+
+static int usage(void)
+{
+    fputs("usage: echo_load -p PORT [-c CONNS] [-s BYTES] [-t THREADS] [-w WARM_S] [-d WINDOW_S]\n"
+          "                 [-P SERVER_PID] [-I SECONDS: idle, until standard input ends]\n",
+          stderr);
+    return 2;
+}
+
+static bool read_options(int argc, char **argv)
+{
+    int option;
+    while ((option = getopt(argc, argv, "p:c:s:t:w:d:P:I:")) != -1) {
+        double value = optarg != NULL ? atof(optarg) : -1;
+        if (value < 0 || value > 1e9)
+            return false;
+        if (option == 'p')
+            plan.server.sin_port = htons((uint16_t)value);
+        else if (option == 'c')
+            plan.conns = (unsigned)value;
+        else if (option == 's')
+            plan.size = (size_t)value;
+        else if (option == 't')
+            plan.threads = (unsigned)value;
+        else if (option == 'w')
+            plan.warm_s = value;
+        else if (option == 'd')
+            plan.window_s = value;
+        else if (option == 'P')
+            plan.server_pid = (pid_t)value;
+        else if (option == 'I')
+            plan.idle_s = (unsigned)value;
+        else
+            return false;
+    }
+    if (plan.threads > plan.conns)
+        plan.threads = plan.conns;
+    return plan.server.sin_port != 0 && plan.threads > 0 && plan.size > 0 &&
+           plan.size < REPLY_MAX && plan.window_s > 0;
+}
+
+/* As many descriptors as may be had. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* All are open and do nothing. */
+static void rest(void)
+{
+    char byte;
+    printf("READY\n");
+    fflush(stdout);
+    alarm(plan.idle_s);
+    while (read(STDIN_FILENO, &byte, 1) > 0)
+        ;
+    pthread_barrier_wait(&plan.all);
+}
+
+static void measure(struct usage *a, struct usage *b)
+{
+    uint64_t begin_ns = now_ns() + (uint64_t)(plan.warm_s * 1e9);
+    uint64_t end_ns = begin_ns + (uint64_t)(plan.window_s * 1e9);
+    atomic_store(&plan.begin_ns, begin_ns);
+    atomic_store(&plan.end_ns, end_ns);
+    pthread_barrier_wait(&plan.all);
+    sleep_until(begin_ns);
+    *a = usage_now();
+    sleep_until(end_ns);
+    *b = usage_now();
 }
 
 int main(int argc, char **argv)
 {
-    int o;
-    while ((o = getopt(argc, argv, "p:c:s:t:w:d:l:P:I:G:B")) != -1)
-        switch (o) {
-        case 'p':
-            port = atoi(optarg);
-            break;
-        case 'c':
-            nconn = atoi(optarg);
-            break;
-        case 's':
-            size = atoi(optarg);
-            break;
-        case 't':
-            nthreads = atoi(optarg);
-            break;
-        case 'w':
-            warm = atof(optarg);
-            break;
-        case 'd':
-            dur = atof(optarg);
-            break;
-        case 'l':
-            label = optarg;
-            break;
-        case 'B':
-            spin = 1;
-            break;
-        case 'G':
-            cc = optarg;
-            break;
-        case 'I':
-            idle_s = atoi(optarg);
-            break;
-        case 'P':
-            for (char *p = strtok(optarg, ","); p && nspid < 16; p = strtok(0, ","))
-                spid[nspid++] = atoi(p);
-            break;
-        default:
-            fprintf(
-                stderr,
-                "echoload -p port [-c conns] [-s bytes] [-t threads] [-w warm_s] [-d window_s]\n"
-                "         [-l label] [-P server_pid,...] [-I idle_s] [-G congestion_control] [-B busy-poll, never sleep]\n");
+    struct usage a = {0};
+    struct usage b = {0};
+    plan.server.sin_family = AF_INET;
+    plan.server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!read_options(argc, argv))
+        return usage();
+    raise_limit();
+    pthread_barrier_init(&plan.all, NULL, plan.threads + 1);
+    struct client *clients = calloc(plan.threads, sizeof(*clients));
+    struct tally *sum = calloc(1, sizeof(*sum));
+    if (clients == NULL || sum == NULL)
+        return 2;
+    for (unsigned i = 0; i < plan.threads; i++)
+        if (start_client(&clients[i], i) < 0) {
+            perror("echo_load");
             return 2;
         }
-    if (!port || nconn < 1 || size < 1 || size > CAP - 1 || nthreads < 1) {
-        fprintf(stderr, "bad arguments\n");
-        return 2;
+    pthread_barrier_wait(&plan.all);
+    if (plan.idle_s > 0)
+        rest();
+    else
+        measure(&a, &b);
+    pthread_barrier_wait(&plan.all);
+    sum->least = UINT32_MAX;
+    for (unsigned i = 0; i < plan.threads; i++) {
+        pthread_join(clients[i].thread, NULL);
+        add_tally(sum, &clients[i].tally);
     }
-    if (nthreads > nconn)
-        nthreads = nconn;
-    struct rlimit rl;
-    getrlimit(RLIMIT_NOFILE, &rl);
-    rl.rlim_cur = rl.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &rl);
-    sa.sin_family = AF_INET;
-    sa.sin_port = htons((uint16_t)port);
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    struct thr *T = calloc((size_t)nthreads, sizeof *T);
-    pthread_barrier_init(&bar, 0, (unsigned)nthreads + 1);
-    uint64_t b = now();
-    for (int i = 0; i < nthreads; i++) {
-        T[i].id = i;
-        T[i].n = nconn / nthreads + (i < nconn % nthreads);
-        pthread_create(&T[i].t, 0, worker, &T[i]);
-    }
-    pthread_barrier_wait(&bar);
-    double open_s = (double)(now() - b) / 1e9;
-    struct snap A = {0}, B = {0};
-    if (idle_s) {
-        printf("READY\n");
-        fflush(stdout);
-        alarm((unsigned)idle_s);
-        char x;
-        while (read(0, &x, 1) > 0) {
-        }
-        pthread_barrier_wait(&bar);
-    } else {
-        uint64_t t = now();
-        tW = t + (uint64_t)(warm * 1e9);
-        tE = tW + (uint64_t)(dur * 1e9);
-        pthread_barrier_wait(&bar);
-        sleep_until(tW);
-        snapshot(&A);
-        sleep_until(tE);
-        snapshot(&B);
-    }
-    pthread_barrier_wait(&bar);
-    uint64_t done = 0, total = 0, sum = 0, max = 0, ec = 0, ei = 0, ee = 0, eb = 0, ed = 0, eo = 0,
-             *h = calloc(NB, 8);
-    uint32_t cmin = UINT32_MAX, cmax = 0;
-    for (int i = 0; i < nthreads; i++) {
-        pthread_join(T[i].t, 0);
-        done += T[i].done;
-        total += T[i].total;
-        sum += T[i].sum;
-        if (T[i].max > max)
-            max = T[i].max;
-        ec += T[i].e_conn;
-        ei += T[i].e_io;
-        ee += T[i].e_eof;
-        eb += T[i].e_bytes;
-        ed += T[i].e_drain;
-        eo += T[i].e_open;
-        for (int k = 0; k < NB; k++)
-            h[k] += T[i].hist[k];
-        for (int k = 0; k < T[i].n; k++) {
-            if (T[i].c[k].count < cmin)
-                cmin = T[i].c[k].count;
-            if (T[i].c[k].count > cmax)
-                cmax = T[i].c[k].count;
-        }
-    }
-    double pq[3] = {0.5, 0.99, 0.999}, pv[3] = {0};
-    for (int q = 0; q < 3 && done; q++) {
-        uint64_t want = (uint64_t)(pq[q] * (double)done), acc = 0;
-        if (want >= done)
-            want = done - 1;
-        for (unsigned k = 0; k < NB; k++)
-            if ((acc += h[k]) > want) {
-                pv[q] = (double)hval(k) / 1e3;
-                break;
-            }
-        if (pv[q] > (double)max / 1e3)
-            pv[q] = (double)max / 1e3;
-    }
-    double w = B.wall - A.wall, srv = B.srv - A.srv, cli = B.cli - A.cli;
-    double busy = (double)sysconf(_SC_NPROCESSORS_ONLN) * w - (B.idle - A.idle);
-    if (w <= 0)
-        w = 1;
-    printf(
-        "{\"label\":\"%s\",\"conns\":%d,\"size\":%d,\"cthreads\":%d,\"window_s\":%.3f,\"requests\":%llu,\"total\":%llu,\"rps\":%.0f,"
-        "\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f,\"mean_us\":%.1f,"
-        "\"errors\":%llu,\"e_conn\":%llu,\"e_open\":%llu,\"e_io\":%llu,\"e_eof\":%llu,\"e_bytes\":%llu,\"e_drain\":%llu,"
-        "\"conn_min\":%u,\"conn_max\":%u,\"open_s\":%.3f,"
-        "\"srv_util\":%.3f,\"srv_us_req\":%.3f,\"cli_util\":%.3f,\"cli_us_req\":%.3f,\"other_util\":%.3f,\"steal\":%.3f}\n",
-        label, nconn, size, nthreads, dur, (unsigned long long)done, (unsigned long long)total,
-        (double)done / dur, pv[0], pv[1], pv[2], (double)max / 1e3,
-        done ? (double)sum / (double)done / 1e3 : 0,
-        (unsigned long long)(ec + ei + ee + eb + ed + eo), (unsigned long long)ec,
-        (unsigned long long)eo, (unsigned long long)ei, (unsigned long long)ee,
-        (unsigned long long)eb, (unsigned long long)ed, cmin, cmax, open_s, srv / w,
-        done ? srv * 1e6 / (double)done : 0, cli / w, done ? cli * 1e6 / (double)done : 0,
-        (busy - srv - cli) / w, (B.steal - A.steal) / w);
-    return ec + ei + ee + eb + ed + eo ? 1 : 0;
+    report(sum, &a, &b);
+    return errors_n(&sum->errors) > 0 ? 1 : 0;
 }

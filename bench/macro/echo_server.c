@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* An echo server for measurements: echo_server PORT WORKERS [fiber|coro].
+/* echo_server - the echo server of the yardstick, by Sinew: echo_server PORT WORKERS fiber|coro.
  *
- * The contract is that of the yardstick: TCP on 127.0.0.1, every byte comes back in order, any
- * number of connections. A connection is a fiber or a coroutine task. Neither owns a buffer while
- * it waits: a fiber has it on its stack, of which one page is touched; coroutines of one worker
- * share what they read into, since they use it up within one poll. */
+ * The contract is the same for all servers: TCP on 127.0.0.1, every byte comes back in order, any
+ * number of connections, and one that breaks is no harm to the others. SINEW_IO chooses the driver.
+ *
+ * A connection is a task. A fiber just reads and writes. Its buffer lies on its stack, and is small
+ * enough to fit into the one page that is touched in any case. A coroutine's frame holds no buffer:
+ * it waits until there is something to read, borrows the worker's stack for it, and has written it
+ * before it waits again. Only what the kernel does not take at once is kept, on the heap. */
 #include <sinew/sinew.h>
 
 #include <stdio.h>
@@ -13,63 +16,100 @@
 
 enum {
     BUFFER_BYTES = 2048,
+    BACKLOG = 4096,
 };
 
-static bool use_coroutines;
+struct server {
+    sn_listener *listener;
+    bool coroutines;
+};
+
+/* ---- by fibers ------------------------------------------------------------------------------- */
 
 static int serve_fiber(void *arg)
 {
     sn_conn *conn = arg;
-    char buf[BUFFER_BYTES];
+    char buffer[BUFFER_BYTES];
     ptrdiff_t n;
-    while ((n = sn_read(conn, buf, sizeof(buf), SN_FOREVER)) > 0)
-        if (sn_write_all(conn, buf, (size_t)n, NULL, SN_FOREVER) < 0)
+    while ((n = sn_read(conn, buffer, sizeof(buffer), SN_FOREVER)) > 0)
+        if (sn_write_all(conn, buffer, (size_t)n, NULL, SN_FOREVER) < 0)
             break;
     (void)sn_close(conn);
     return 0;
 }
 
+/* ---- by coroutines --------------------------------------------------------------------------- */
+
+/* What the kernel did not take at once. */
+struct rest {
+    size_t at;
+    size_t n;
+    char bytes[];
+};
+
 typedef struct served {
     sn_coro coro;
     sn_conn *conn;
-    sn_io_state io;
-    int n;
+    struct rest *rest; /* NULL nearly always */
     int rc;
+    sn_io_state io;
 } served;
 
-/* What was read is written within the same poll; only what the kernel does not take at once is
- * kept, on the heap. */
-static int echo_now(sn_conn *conn)
+/* Returns 1 if it was echoed or there was nothing to read; else the connection is over. */
+static int echo(sn_conn *conn, struct rest **rest)
 {
-    char buf[BUFFER_BYTES];
-    ptrdiff_t n = sn_read(conn, buf, sizeof(buf), SN_NOWAIT);
+    char buffer[BUFFER_BYTES];
+    size_t done = 0;
+    ptrdiff_t n = sn_read(conn, buffer, sizeof(buffer), SN_NOWAIT);
     if (n <= 0)
         return n == -ETIMEDOUT ? 1 : (int)n;
-    return sn_write_all(conn, buf, (size_t)n, NULL, SN_NOWAIT) < 0 ? -1 : 1;
+    int rc = sn_write_all(conn, buffer, (size_t)n, &done, SN_NOWAIT);
+    if (rc == 0)
+        return 1;
+    if (rc != -ETIMEDOUT)
+        return rc;
+    size_t left = (size_t)n - done;
+    *rest = malloc(sizeof(**rest) + left);
+    if (*rest == NULL)
+        return -ENOMEM;
+    **rest = (struct rest){.n = left};
+    memcpy((*rest)->bytes, buffer + done, left);
+    return 1;
 }
 
 SN_CORO(served, self)
 {
     SN_BEGIN(self);
     do {
-        SN_AWAIT_INTO(self->n, sn_conn_wait_op(&self->io, self->conn, SN_READABLE));
-        self->rc = self->n < 0 ? self->n : echo_now(self->conn);
+        SN_AWAIT_INTO(self->rc, sn_conn_wait_op(&self->io, self->conn, SN_READABLE));
+        if (self->rc > 0)
+            self->rc = echo(self->conn, &self->rest);
+        while (self->rc > 0 && self->rest != NULL) {
+            SN_AWAIT_INTO(self->rc,
+                          sn_write_op(&self->io, self->conn, self->rest->bytes + self->rest->at,
+                                      self->rest->n - self->rest->at));
+            if (self->rc > 0 && (self->rest->at += (size_t)self->rc) < self->rest->n)
+                continue;
+            free(self->rest);
+            self->rest = NULL;
+        }
     } while (self->rc > 0);
     (void)sn_close(self->conn);
     SN_END();
 }
 
+/* ---- accepting ------------------------------------------------------------------------------- */
+
 static int serve(void *arg)
 {
-    sn_listener *listener = arg;
+    struct server *server = arg;
     sn_conn *conn;
     int rc;
-    while ((rc = sn_accept(listener, &conn, NULL, SN_FOREVER)) == 0) {
-        if (use_coroutines) {
+    while ((rc = sn_accept(server->listener, &conn, NULL, SN_FOREVER)) == 0) {
+        if (server->coroutines)
             rc = sn_spawn_coro_detached(served, &(served){.conn = conn});
-        } else {
+        else
             rc = sn_spawn_detached(serve_fiber, conn);
-        }
         if (rc < 0)
             (void)sn_close(conn);
     }
@@ -79,19 +119,18 @@ static int serve(void *arg)
 int main(int argc, char **argv)
 {
     char addr[64];
-    sn_listener *listener;
     sn_runtime *rt;
-    if (argc < 3) {
-        fprintf(stderr, "usage: echo_server PORT WORKERS [fiber|coro]\n");
+    struct server server = {.coroutines = argc > 3 && strcmp(argv[3], "coro") == 0};
+    if (argc < 4 || (!server.coroutines && strcmp(argv[3], "fiber") != 0)) {
+        fputs("usage: echo_server PORT WORKERS fiber|coro\n", stderr);
         return 2;
     }
     snprintf(addr, sizeof(addr), "127.0.0.1:%d", atoi(argv[1]));
-    use_coroutines = argc > 3 && strcmp(argv[3], "coro") == 0;
-    int rc = sn_listen(&listener, addr, &(sn_listen_options){.backlog = 4096});
+    int rc = sn_listen(&server.listener, addr, &(sn_listen_options){.backlog = BACKLOG});
     if (rc == 0)
         rc = sn_runtime_create(&rt, &(sn_runtime_options){.workers = (unsigned)atoi(argv[2])});
     if (rc == 0)
-        rc = sn_runtime_block_on(rt, serve, listener);
+        rc = sn_runtime_block_on(rt, serve, &server);
     fprintf(stderr, "echo_server: %s\n", strerror(-rc));
     return 1;
 }

@@ -1,14 +1,18 @@
-/* Hand-written epoll echo server: edge-triggered, one loop per thread,
- * SO_REUSEPORT listener per thread.  usage: echo_epoll port threads
- * Per request: read + write; epoll_wait is shared by the whole ready batch.
- * env ECHO_SPIN=us: poll with epoll_wait(timeout 0) for that long before blocking
- * (default 0: block at once).  env ECHO_CC: congestion control of the sockets. */
-#define _GNU_SOURCE
+/* SPDX-License-Identifier: MIT */
+/* echo_epoll - the floor by epoll, written by hand: echo_epoll PORT THREADS [SPIN_US].
+ *
+ * Each thread has a loop and a listener of its own (SO_REUSEPORT). Descriptors are registered once,
+ * edge-triggered; a request costs a recv and a send, since a short read proves that there is no
+ * more, and epoll_wait is shared by all that is ready. One buffer serves all connections of a
+ * thread; only what the kernel does not take at once is copied.
+ *
+ * SPIN_US: poll for so long before sleeping. 0, the default, is what such a server usually does; a
+ * runtime that polls before it sleeps is compared with it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,145 +21,163 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#define CAP   65536
-#define MAXFD 65536
-struct pend {
-    char *p;
-    size_t off, len;
+
+enum {
+    BUFFER_BYTES = 65536,
+    FDS = 65536,
+    EVENTS = 1024,
+    BACKLOG = 4096,
 };
-static struct pend pend[MAXFD];
-static int port;
-static uint64_t spin_ns;
-static uint64_t now(void)
+
+/* What the kernel did not take yet. While there is something, nothing is read. */
+struct rest {
+    char *bytes;
+    size_t at;
+    size_t n;
+};
+
+static struct rest rests[FDS]; /* by descriptor; each is one thread's */
+static uint16_t port;
+static int64_t spin_ns;
+
+static int64_t now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 static void drop(int fd)
 {
-    free(pend[fd].p);
-    pend[fd].p = 0;
+    free(rests[fd].bytes);
+    rests[fd].bytes = NULL;
     close(fd);
 }
-static int flush(int fd)
-{ /* 0 done, 1 blocked, -1 dead */
-    struct pend *q = &pend[fd];
-    while (q->off < q->len) {
-        ssize_t n = send(fd, q->p + q->off, q->len - q->off, MSG_NOSIGNAL);
+
+/* Returns 0 when all is sent, -EAGAIN, or another error. */
+static int send_rest(int fd)
+{
+    struct rest *rest = &rests[fd];
+    while (rest->at < rest->n) {
+        ssize_t n = send(fd, rest->bytes + rest->at, rest->n - rest->at, MSG_NOSIGNAL);
         if (n < 0)
-            return errno == EAGAIN ? 1 : -1;
-        q->off += (size_t)n;
+            return -errno;
+        rest->at += (size_t)n;
     }
-    free(q->p);
-    q->p = 0;
+    free(rest->bytes);
+    rest->bytes = NULL;
     return 0;
 }
-static void serve(int fd, uint32_t ev, char *buf)
+
+/* Returns as send_rest. */
+static int send_all(int fd, const char *bytes, size_t n)
 {
-    if (pend[fd].p) {
-        int r = flush(fd);
-        if (r < 0) {
-            drop(fd);
-            return;
-        }
-        if (r > 0)
-            return;
+    ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+    if (sent == (ssize_t)n)
+        return 0;
+    if (sent < 0 && errno != EAGAIN)
+        return -errno;
+    size_t done = sent > 0 ? (size_t)sent : 0;
+    rests[fd] = (struct rest){.bytes = malloc(n - done), .n = n - done};
+    if (rests[fd].bytes == NULL)
+        return -ENOMEM;
+    memcpy(rests[fd].bytes, bytes + done, n - done);
+    return send_rest(fd);
+}
+
+static void serve(int fd, uint32_t events, char *buffer)
+{
+    bool is_ending = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    int rc = rests[fd].bytes != NULL ? send_rest(fd) : 0;
+    ssize_t n = BUFFER_BYTES;
+    while (rc == 0 && (n == BUFFER_BYTES || is_ending)) {
+        n = recv(fd, buffer, BUFFER_BYTES, 0);
+        if (n > 0)
+            rc = send_all(fd, buffer, (size_t)n);
+        else
+            rc = n < 0 ? -errno : -EPIPE;
     }
-    for (;;) {
-        ssize_t n = recv(fd, buf, CAP, 0);
-        if (n <= 0) {
-            if (n < 0 && errno == EAGAIN)
-                return;
-            drop(fd);
-            return;
-        }
-        ssize_t w = send(fd, buf, (size_t)n, MSG_NOSIGNAL);
-        if (w < 0 && errno != EAGAIN) {
-            drop(fd);
-            return;
-        }
-        if (w < n) { /* back-pressure: keep the rest, stop reading */
-            if (w < 0)
-                w = 0;
-            struct pend *q = &pend[fd];
-            q->len = (size_t)(n - w);
-            q->off = 0;
-            q->p = malloc(q->len);
-            memcpy(q->p, buf + w, q->len);
-            int r = flush(fd);
-            if (r < 0) {
-                drop(fd);
-                return;
-            }
-            if (r > 0)
-                return;
-            continue;
-        }
-        /* a short read drained the socket; new data gives a new edge */
-        if (n < CAP && !(ev & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
-            return;
+    if (rc < 0 && rc != -EAGAIN)
+        drop(fd);
+}
+
+static void add(int epoll, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        close(fd);
+}
+
+static void accept_all(int epoll, int listener)
+{
+    int fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (fd < FDS)
+            add(epoll, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+        else
+            close(fd);
     }
 }
-static void *run(void *a)
+
+static int listen_at_port(void)
 {
-    (void)a;
-    int l = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
-    setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(l, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
-    setsockopt(l, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* inherited */
-    const char *cc = getenv("ECHO_CC"); /* congestion control, inherited too */
-    if (cc)
-        setsockopt(l, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc));
-    struct sockaddr_in sa = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(l, (struct sockaddr *)&sa, sizeof sa) || listen(l, 4096)) {
-        perror("listen");
+    int one = 1;
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* is inherited */
+    if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0) {
+        perror("echo_epoll");
         exit(1);
     }
-    int ep = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event ev = {.events = EPOLLIN, .data.fd = l}, evs[1024];
-    epoll_ctl(ep, EPOLL_CTL_ADD, l, &ev);
-    char *buf = malloc(CAP);
+    return fd;
+}
+
+static int wait_for_events(int epoll, struct epoll_event *events)
+{
+    int n = 0;
+    if (spin_ns > 0)
+        for (int64_t end = now_ns() + spin_ns; n == 0 && now_ns() < end;)
+            n = epoll_wait(epoll, events, EVENTS, 0);
+    return n > 0 ? n : epoll_wait(epoll, events, EVENTS, -1);
+}
+
+static void *loop(void *arg)
+{
+    struct epoll_event events[EVENTS];
+    int listener = listen_at_port();
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    char *buffer = malloc(BUFFER_BYTES);
+    if (epoll < 0 || buffer == NULL)
+        exit(1);
+    add(epoll, listener, EPOLLIN);
     for (;;) {
-        int n = 0;
-        if (spin_ns)
-            for (uint64_t t = now() + spin_ns; !(n = epoll_wait(ep, evs, 1024, 0)) && now() < t;) {
-            }
-        if (n <= 0)
-            n = epoll_wait(ep, evs, 1024, -1);
+        int n = wait_for_events(epoll, events);
         for (int i = 0; i < n; i++) {
-            int fd = evs[i].data.fd;
-            if (fd != l) {
-                serve(fd, evs[i].events, buf);
-                continue;
-            }
-            int c;
-            while ((c = accept4(l, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-                if (c >= MAXFD) {
-                    close(c);
-                    continue;
-                }
-                ev.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-                ev.data.fd = c;
-                epoll_ctl(ep, EPOLL_CTL_ADD, c, &ev);
-            }
+            if (events[i].data.fd == listener)
+                accept_all(epoll, listener);
+            else
+                serve(events[i].data.fd, events[i].events, buffer);
         }
     }
-    return 0;
+    return arg;
 }
+
 int main(int argc, char **argv)
 {
-    port = argc > 1 ? atoi(argv[1]) : 7000;
-    int n = argc > 2 ? atoi(argv[2]) : 1;
-    const char *sp = getenv("ECHO_SPIN");
-    spin_ns = sp ? (uint64_t)atoi(sp) * 1000u : 0;
-    signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < n; i++) {
-        pthread_t t;
-        pthread_create(&t, 0, run, 0);
+    if (argc < 3) {
+        fputs("usage: echo_epoll PORT THREADS [SPIN_US]\n", stderr);
+        return 2;
     }
-    run(0);
+    port = (uint16_t)atoi(argv[1]);
+    spin_ns = argc > 3 ? atoi(argv[3]) * INT64_C(1000) : 0;
+    for (int i = 1; i < atoi(argv[2]); i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, loop, NULL) != 0)
+            return 1;
+    }
+    (void)loop(NULL);
+    return 1;
 }

@@ -1,341 +1,308 @@
-/* Hand-written io_uring echo server: multishot accept into the direct-descriptor
- * table, multishot recv into a provided buffer ring, send from that same
- * buffer, buffer goes back to the ring when its send completed.  One ring per
- * thread (SINGLE_ISSUER|DEFER_TASKRUN), SO_REUSEPORT listener per thread.
+/* SPDX-License-Identifier: MIT */
+/* echo_uring - the floor by io_uring, written by hand: echo_uring PORT THREADS.
  *
- * usage: echo_uring port threads [flags]
- *   flags (ablation; default none):  D  no DEFER_TASKRUN (COOP_TASKRUN instead)
- *                                    M  one-shot recv (re-armed for every message)
- *                                    F  ordinary descriptors instead of direct ones
- *                                    R  ring fd not registered
- *                                    P  with M: re-armed recv tries first (no POLL_FIRST)
- *                                    S  sends post no completion when they succeed: MSG_DONTWAIT|MSG_WAITALL
- *                                       + CQE_SKIP_SUCCESS, so when io_uring_enter has returned every send of
- *                                       that batch without a completion is done and its buffer is free.  Halves
- *                                       the completions, and a wait for 1 is not satisfied by our own send.
- * env URING_BUFS (4096), URING_BUFSZ (512), URING_WAIT (1): ring entries, bytes
- * per buffer, completions waited for. */
-#define _GNU_SOURCE
+ * Each thread has a ring (SINGLE_ISSUER, DEFER_TASKRUN) and a listener of its own (SO_REUSEPORT).
+ * Multishot accept puts connections into the ring's own table of descriptors; a multishot recv per
+ * connection takes buffers from a ring of them; the reply is sent from that same buffer, which goes
+ * back when its send has completed. So a request costs a completion of the recv, an entry and a
+ * completion of the send, and a twentieth of a system call.
+ *
+ * A connection's buffers are a queue: the first is being sent. When the buffer ring runs dry, a
+ * recv ends with -ENOBUFS; those are armed again in the order in which they ended, once a buffer
+ * has come back (newest first starved some of them for good). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <liburing.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#define MAXC 16384
-#define BGID 7
-enum { ACCEPT = 1, RECV, SEND, CLOSE };
+enum {
+    CONNS = 16384,
+    BUFFERS = 4096, /* a power of two */
+    BUFFER_BYTES = 512,
+    GROUP = 7,
+    ENTRIES = 4096,
+    COMPLETIONS = 32768,
+    ENTRIES_OF_ONE = 64, /* more than the handling of one completion puts */
+    BACKLOG = 4096,
+};
+
+/* What a completion is for: the upper half of its user data; the lower is the connection. */
+enum what { ACCEPT = 1, RECV, SEND, CLOSE };
+
 struct conn {
-    uint16_t head, tail;     /* queued buffers, bid+1; head is in flight */
-    uint16_t off;            /* bytes of head already sent */
-    uint8_t open, eof, fast; /* fast: head was sent with CQE_SKIP_SUCCESS */
-};
-static int port, nbuf = 4096, bufsz = 512, waitn = 1;
-static int f_nodefer, f_oneshot, f_plain, f_noreg, f_tryfirst, f_skip;
-
-struct rt {
-    struct io_uring r;
-    struct io_uring_buf_ring *br;
-    char *bufs;
-    uint16_t *next, *len;
-    struct conn *c;
-    int l, added;
-    int *rearm, nrearm;
-    int *fast, *fast2, nfast; /* connections with a fast send in this batch */
-    int again; /* more to do once these sends are out: do not sleep, they post no completion */
+    uint16_t head; /* the buffer being sent, plus 1; 0: none */
+    uint16_t tail;
+    uint16_t sent; /* of the head's bytes                    */
+    bool is_open;
+    bool is_ended; /* closed when everything is sent         */
 };
 
-static inline uint64_t ud(int type, int c)
+struct loop {
+    struct io_uring ring;
+    struct io_uring_buf_ring *free;
+    int freed; /* put into `free`, not yet published */
+    int listener;
+    char *bytes;
+    uint16_t next[BUFFERS]; /* in its connection's queue, plus 1 */
+    uint16_t n[BUFFERS];
+    struct conn conns[CONNS];
+    uint32_t dry[CONNS]; /* connections without a recv, a queue */
+    uint32_t dry_n;
+};
+
+static uint16_t port;
+
+_Noreturn static void die(const char *what, int error)
 {
-    return ((uint64_t)type << 32) | (uint32_t)c;
+    fprintf(stderr, "echo_uring: %s: %s\n", what, strerror(error));
+    exit(1);
 }
-static inline struct io_uring_sqe *sqe(struct rt *R)
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static struct io_uring_sqe *entry(struct loop *l)
 {
-    struct io_uring_sqe *s = io_uring_get_sqe(&R->r);
-    if (!s) {
-        io_uring_submit(&R->r);
-        s = io_uring_get_sqe(&R->r);
-    }
-    return s;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&l->ring);
+    if (sqe == NULL)
+        die("the ring is full", EBUSY);
+    return sqe;
 }
-static void fixed(struct io_uring_sqe *s)
+
+static uint64_t user_data(enum what what, uint32_t conn)
 {
-    if (!f_plain)
-        s->flags |= IOSQE_FIXED_FILE;
+    return (uint64_t)what << 32 | conn;
 }
-static void arm_recv(struct rt *R, int c, int rearmed)
+
+static void arm_accept(struct loop *l)
 {
-    struct io_uring_sqe *s = sqe(R);
-    if (f_oneshot)
-        io_uring_prep_recv(s, c, 0, (size_t)bufsz, 0);
-    else
-        io_uring_prep_recv_multishot(s, c, 0, 0, 0);
-    if (f_oneshot && rearmed && !f_tryfirst)
-        s->ioprio |= IORING_RECVSEND_POLL_FIRST;
-    s->flags |= IOSQE_BUFFER_SELECT;
-    s->buf_group = BGID;
-    fixed(s);
-    s->user_data = ud(RECV, c);
+    struct io_uring_sqe *sqe = entry(l);
+    io_uring_prep_multishot_accept_direct(sqe, l->listener, NULL, NULL, 0);
+    sqe->user_data = user_data(ACCEPT, 0);
 }
-static void send_head(struct rt *R, int c)
+
+static void arm_recv(struct loop *l, uint32_t conn)
 {
-    struct conn *k = &R->c[c];
-    int bid = k->head - 1;
-    struct io_uring_sqe *s = sqe(R);
-    io_uring_prep_send(s, c, R->bufs + (size_t)bid * (size_t)bufsz + k->off,
-                       (size_t)(R->len[bid] - k->off), MSG_NOSIGNAL | MSG_WAITALL);
-    fixed(s);
-    s->user_data = ud(SEND, c);
-    if (f_skip && !k->off) {
-        s->msg_flags |= MSG_DONTWAIT;
-        s->flags |= IOSQE_CQE_SKIP_SUCCESS;
-        k->fast = 1;
-        R->fast[R->nfast++] = c;
-        if (R->next[bid])
-            R->again = 1;
-    }
+    struct io_uring_sqe *sqe = entry(l);
+    io_uring_prep_recv_multishot(sqe, (int)conn, NULL, 0, 0);
+    sqe->flags |= IOSQE_BUFFER_SELECT | IOSQE_FIXED_FILE;
+    sqe->buf_group = GROUP;
+    sqe->user_data = user_data(RECV, conn);
 }
-static inline void give(struct rt *R, int bid)
+
+static void send_head(struct loop *l, uint32_t conn)
 {
-    io_uring_buf_ring_add(R->br, R->bufs + (size_t)bid * (size_t)bufsz, (unsigned)bufsz,
-                          (unsigned short)bid, io_uring_buf_ring_mask((unsigned)nbuf), R->added++);
+    const struct conn *c = &l->conns[conn];
+    unsigned buffer = c->head - 1u;
+    struct io_uring_sqe *sqe = entry(l);
+    io_uring_prep_send(sqe, (int)conn, l->bytes + (size_t)buffer * BUFFER_BYTES + c->sent,
+                       (size_t)(l->n[buffer] - c->sent), MSG_NOSIGNAL | MSG_WAITALL);
+    sqe->flags |= IOSQE_FIXED_FILE;
+    sqe->user_data = user_data(SEND, conn);
 }
-static void finish(struct rt *R, int c)
+
+static void close_if_done(struct loop *l, uint32_t conn)
 {
-    struct conn *k = &R->c[c];
-    if (!k->open || k->head || !k->eof)
+    struct conn *c = &l->conns[conn];
+    if (!c->is_open || !c->is_ended || c->head != 0)
         return;
-    k->open = 0;
-    struct io_uring_sqe *s = sqe(R);
-    if (f_plain)
-        io_uring_prep_close(s, c);
-    else
-        io_uring_prep_close_direct(s, (unsigned)c);
-    s->user_data = ud(CLOSE, c);
+    c->is_open = false;
+    struct io_uring_sqe *sqe = entry(l);
+    io_uring_prep_close_direct(sqe, conn);
+    sqe->user_data = user_data(CLOSE, conn);
 }
-static void arm_accept(struct rt *R)
+
+static void give_back(struct loop *l, unsigned buffer)
 {
-    struct io_uring_sqe *s = sqe(R);
-    if (f_plain)
-        io_uring_prep_multishot_accept(s, R->l, 0, 0, 0);
-    else
-        io_uring_prep_multishot_accept_direct(s, R->l, 0, 0, 0);
-    s->user_data = ud(ACCEPT, 0);
+    io_uring_buf_ring_add(l->free, l->bytes + (size_t)buffer * BUFFER_BYTES, BUFFER_BYTES,
+                          (unsigned short)buffer, io_uring_buf_ring_mask(BUFFERS), l->freed++);
 }
-static void sent(struct rt *R, int c, int res)
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+static void accepted(struct loop *l, const struct io_uring_cqe *cqe)
 {
-    struct conn *k = &R->c[c];
-    int bid = k->head - 1;
-    if (res < 0)
-        k->eof = 1, res = R->len[bid] - k->off; /* peer gone: discard */
-    k->off = (uint16_t)(k->off + res);
-    if (k->off < R->len[bid]) {
-        send_head(R, c);
+    if (cqe->res >= CONNS)
+        die("accept", EMFILE);
+    if (cqe->res >= 0) {
+        l->conns[cqe->res] = (struct conn){.is_open = true};
+        arm_recv(l, (uint32_t)cqe->res);
+    }
+    if ((cqe->flags & IORING_CQE_F_MORE) == 0)
+        arm_accept(l);
+}
+
+static void enqueue(struct loop *l, uint32_t conn, unsigned buffer, int bytes)
+{
+    struct conn *c = &l->conns[conn];
+    l->n[buffer] = (uint16_t)bytes;
+    l->next[buffer] = 0;
+    if (c->head != 0) {
+        l->next[c->tail - 1] = (uint16_t)(buffer + 1);
+        c->tail = (uint16_t)(buffer + 1);
         return;
     }
-    k->head = R->next[bid];
-    k->off = 0;
-    give(R, bid);
-    if (k->head)
-        send_head(R, c);
-    else if (k->eof)
-        finish(R, c);
+    c->head = c->tail = (uint16_t)(buffer + 1);
+    c->sent = 0;
+    send_head(l, conn);
 }
-static void on_cqe(struct rt *R, struct io_uring_cqe *q)
+
+static void received(struct loop *l, uint32_t conn, const struct io_uring_cqe *cqe)
 {
-    int type = (int)(q->user_data >> 32), c = (int)(uint32_t)q->user_data, res = q->res;
-    if (type == ACCEPT) {
-        if (res >= 0) {
-            if (res >= MAXC) {
-                fprintf(stderr, "too many connections\n");
-                exit(1);
-            }
-            memset(&R->c[res], 0, sizeof R->c[res]);
-            R->c[res].open = 1;
-            arm_recv(R, res, 0);
-        }
-        if (!(q->flags & IORING_CQE_F_MORE))
-            arm_accept(R);
-    } else if (type == RECV) {
-        struct conn *k = &R->c[c];
-        if (res > 0) {
-            int bid = (int)(q->flags >> IORING_CQE_BUFFER_SHIFT);
-            R->len[bid] = (uint16_t)res;
-            R->next[bid] = 0;
-            if (k->head) {
-                R->next[k->tail - 1] = (uint16_t)(bid + 1);
-                k->tail = (uint16_t)(bid + 1);
-                if (k->fast)
-                    R->again = 1;
-            } else {
-                k->head = k->tail = (uint16_t)(bid + 1);
-                k->off = 0;
-                send_head(R, c);
-            }
-            if (!(q->flags & IORING_CQE_F_MORE))
-                arm_recv(R, c, 1);
-        } else if (res == -ENOBUFS) {
-            R->rearm[R->nrearm++] = c;
-        } else if (!(q->flags & IORING_CQE_F_MORE)) {
-            if (q->flags & IORING_CQE_F_BUFFER)
-                give(R, (int)(q->flags >> IORING_CQE_BUFFER_SHIFT));
-            k->eof = 1;
-            if (k->fast)
-                R->again = 1;
-            finish(R, c);
-        }
-    } else if (type == SEND) {
-        struct conn *k = &R->c[c];
-        int bid = k->head - 1;
-        if (k->fast) { /* did not succeed in full at once: the ordinary way from here on */
-            k->fast = 0;
-            if (res == -EAGAIN || res == 0) {
-                struct io_uring_sqe *s = sqe(R);
-                io_uring_prep_send(s, c, R->bufs + (size_t)bid * (size_t)bufsz, R->len[bid],
-                                   MSG_NOSIGNAL | MSG_WAITALL);
-                fixed(s);
-                s->user_data = ud(SEND, c);
-                return;
-            }
-        }
-        sent(R, c, res);
+    bool more = (cqe->flags & IORING_CQE_F_MORE) != 0;
+    unsigned buffer = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
+    if (cqe->res > 0) {
+        enqueue(l, conn, buffer, cqe->res);
+        if (!more)
+            arm_recv(l, conn);
+    } else if (cqe->res == -ENOBUFS) {
+        l->dry[l->dry_n++] = conn;
+    } else if (!more) {
+        if ((cqe->flags & IORING_CQE_F_BUFFER) != 0)
+            give_back(l, buffer);
+        l->conns[conn].is_ended = true;
+        close_if_done(l, conn);
     }
 }
-static void *run(void *a)
+
+static void has_sent(struct loop *l, uint32_t conn, int bytes)
 {
-    (void)a;
-    struct rt *R = calloc(1, sizeof *R);
+    struct conn *c = &l->conns[conn];
+    unsigned buffer = c->head - 1u;
+    if (bytes < 0) /* the other end is gone: its recv will tell, and end the connection */
+        bytes = l->n[buffer] - c->sent;
+    c->sent = (uint16_t)(c->sent + bytes);
+    if (c->sent == l->n[buffer]) {
+        c->head = l->next[buffer];
+        c->sent = 0;
+        give_back(l, buffer);
+    }
+    if (c->head != 0)
+        send_head(l, conn);
+    else
+        close_if_done(l, conn);
+}
+
+static void complete(struct loop *l, const struct io_uring_cqe *cqe)
+{
+    uint32_t conn = (uint32_t)cqe->user_data;
+    enum what what = (enum what)(cqe->user_data >> 32);
+    if (what == ACCEPT)
+        accepted(l, cqe);
+    else if (what == RECV)
+        received(l, conn, cqe);
+    else if (what == SEND)
+        has_sent(l, conn, cqe->res);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static int listen_at_port(void)
+{
     int one = 1;
-    R->l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(R->l, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(R->l, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
-    setsockopt(R->l, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    const char *cc = getenv("ECHO_CC"); /* congestion control, inherited too */
-    if (cc)
-        setsockopt(R->l, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc));
-    struct sockaddr_in sa = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(R->l, (struct sockaddr *)&sa, sizeof sa) || listen(R->l, 4096)) {
-        perror("listen");
-        exit(1);
-    }
-    struct io_uring_params p = {0};
-    p.flags = IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
-              (f_nodefer ? IORING_SETUP_COOP_TASKRUN : IORING_SETUP_DEFER_TASKRUN);
-    p.cq_entries = 32768;
-    int e = io_uring_queue_init_params(4096, &R->r, &p);
-    if (e) {
-        fprintf(stderr, "io_uring_queue_init: %s\n", strerror(-e));
-        exit(1);
-    }
-    if (!f_noreg)
-        io_uring_register_ring_fd(&R->r);
-    if (!f_plain && (e = io_uring_register_files_sparse(&R->r, MAXC))) {
-        fprintf(stderr, "files: %s\n", strerror(-e));
-        exit(1);
-    }
-    R->br = mmap(0, (size_t)nbuf * sizeof(struct io_uring_buf), PROT_READ | PROT_WRITE,
-                 MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
-    R->bufs = mmap(0, (size_t)nbuf * (size_t)bufsz, PROT_READ | PROT_WRITE,
-                   MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* is inherited */
+    if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
+        die("listen", errno);
+    return fd;
+}
+
+static void *map(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    if (at == MAP_FAILED)
+        die("memory", errno);
+    return at;
+}
+
+static void make_ring(struct loop *l)
+{
+    struct io_uring_params params = {
+        .flags = IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
+                 IORING_SETUP_DEFER_TASKRUN,
+        .cq_entries = COMPLETIONS,
+    };
+    int rc = io_uring_queue_init_params(ENTRIES, &l->ring, &params);
+    if (rc < 0)
+        die("io_uring_queue_init", -rc);
+    (void)io_uring_register_ring_fd(&l->ring); /* or it costs a little more */
+    if ((rc = io_uring_register_files_sparse(&l->ring, CONNS)) < 0)
+        die("io_uring_register_files_sparse", -rc);
+    l->free = map(BUFFERS * sizeof(struct io_uring_buf));
+    l->bytes = map((size_t)BUFFERS * BUFFER_BYTES);
     struct io_uring_buf_reg reg = {
-        .ring_addr = (uint64_t)(uintptr_t)R->br, .ring_entries = (uint32_t)nbuf, .bgid = BGID};
-    if ((e = io_uring_register_buf_ring(&R->r, &reg, 0))) {
-        fprintf(stderr, "buf_ring: %s\n", strerror(-e));
-        exit(1);
-    }
-    io_uring_buf_ring_init(R->br);
-    R->next = calloc((size_t)nbuf, 2);
-    R->len = calloc((size_t)nbuf, 2);
-    R->c = calloc(MAXC, sizeof *R->c);
-    R->rearm = calloc(MAXC, sizeof(int));
-    R->fast = calloc(MAXC, sizeof(int));
-    R->fast2 = calloc(MAXC, sizeof(int));
-    for (int i = 0; i < nbuf; i++)
-        give(R, i);
-    io_uring_buf_ring_advance(R->br, R->added);
-    R->added = 0;
-    arm_accept(R);
+        .ring_addr = (uintptr_t)l->free, .ring_entries = BUFFERS, .bgid = GROUP};
+    if ((rc = io_uring_register_buf_ring(&l->ring, &reg, 0)) < 0)
+        die("io_uring_register_buf_ring", -rc);
+    io_uring_buf_ring_init(l->free);
+    for (unsigned i = 0; i < BUFFERS; i++)
+        give_back(l, i);
+}
+
+/* Publish the buffers that came back, and arm those that waited for one, in their order. */
+static void refill(struct loop *l)
+{
+    uint32_t armed = 0;
+    if (l->freed == 0)
+        return;
+    io_uring_buf_ring_advance(l->free, l->freed);
+    l->freed = 0;
+    while (armed < l->dry_n && io_uring_sq_space_left(&l->ring) > ENTRIES_OF_ONE)
+        arm_recv(l, l->dry[armed++]);
+    l->dry_n -= armed;
+    memmove(l->dry, l->dry + armed, l->dry_n * sizeof(l->dry[0]));
+}
+
+static void *loop(void *arg)
+{
+    struct loop *l = map(sizeof(*l));
+    l->listener = listen_at_port();
+    make_ring(l);
+    refill(l);
+    arm_accept(l);
     for (;;) {
-        unsigned w = R->again || (R->nfast && R->nrearm) ? 0 : (unsigned)waitn;
-        R->again = 0;
-        int r = io_uring_submit_and_wait(&R->r, w);
-        if (r < 0 && r != -EINTR && r != -ETIME && r != -EBUSY && r != -EAGAIN) {
-            fprintf(stderr, "enter: %s\n", strerror(-r));
-            exit(1);
-        }
-        struct io_uring_cqe *q;
-        unsigned head, n = 0;
-        int nf = R->nfast, *f = R->fast; /* fast sends of the batch just submitted */
-        if (io_uring_sq_ready(&R->r))
-            nf = 0; /* not all of it went in: judge them next time */
-        else {
-            R->fast = R->fast2;
-            R->fast2 = f;
-            R->nfast = 0;
-        }
-        if (nf) /* failed ones first, so that what is left has succeeded */
-            io_uring_for_each_cqe(&R->r, head, q) if (q->user_data >> 32 == SEND &&
-                                                      R->c[(uint32_t)q->user_data].fast)
-            {
-                on_cqe(R, q);
-                q->user_data = 0;
-            }
-        for (int i = 0; i < nf; i++)
-            if (R->c[f[i]].fast) {
-                R->c[f[i]].fast = 0;
-                sent(R, f[i], R->len[R->c[f[i]].head - 1]);
-            }
-        io_uring_for_each_cqe(&R->r, head, q)
+        int rc = io_uring_submit_and_wait(&l->ring, 1);
+        if (rc < 0 && rc != -EINTR && rc != -EBUSY && rc != -EAGAIN)
+            die("io_uring_submit_and_wait", -rc);
+        struct io_uring_cqe *cqe;
+        unsigned head;
+        unsigned n = 0;
+        io_uring_for_each_cqe(&l->ring, head, cqe)
         {
-            if (io_uring_sq_space_left(&R->r) < 64)
-                break; /* never submit in mid-batch */
-            if (q->user_data)
-                on_cqe(R, q);
+            if (io_uring_sq_space_left(&l->ring) < ENTRIES_OF_ONE)
+                break; /* the rest after the next submission */
+            complete(l, cqe);
             n++;
         }
-        if (R->added) {
-            io_uring_buf_ring_advance(R->br, R->added);
-            R->added = 0;
-            while (R->nrearm)
-                arm_recv(R, R->rearm[--R->nrearm], 0);
-        }
-        io_uring_cq_advance(&R->r, n);
+        io_uring_cq_advance(&l->ring, n);
+        refill(l);
     }
-    return 0;
+    return arg;
 }
-static int env(const char *n, int d)
-{
-    const char *v = getenv(n);
-    return v ? atoi(v) : d;
-}
+
 int main(int argc, char **argv)
 {
-    port = argc > 1 ? atoi(argv[1]) : 7000;
-    int n = argc > 2 ? atoi(argv[2]) : 1;
-    const char *f = argc > 3 ? argv[3] : "";
-    f_nodefer = !!strchr(f, 'D');
-    f_oneshot = !!strchr(f, 'M');
-    f_plain = !!strchr(f, 'F');
-    f_noreg = !!strchr(f, 'R');
-    f_tryfirst = !!strchr(f, 'P');
-    f_skip = !!strchr(f, 'S');
-    nbuf = env("URING_BUFS", nbuf);
-    bufsz = env("URING_BUFSZ", bufsz);
-    waitn = env("URING_WAIT", waitn);
-    signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < n; i++) {
-        pthread_t t;
-        pthread_create(&t, 0, run, 0);
+    if (argc < 3) {
+        fputs("usage: echo_uring PORT THREADS\n", stderr);
+        return 2;
     }
-    run(0);
+    port = (uint16_t)atoi(argv[1]);
+    for (int i = 1; i < atoi(argv[2]); i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, loop, NULL) != 0)
+            return 1;
+    }
+    (void)loop(NULL);
+    return 1;
 }

@@ -260,7 +260,10 @@ static void turn_until_complete(struct sni_driver *driver, struct sni_op *op, sn
     }
 }
 
-static ptrdiff_t wait_as_thread(struct sni_file *file, struct sni_op *op, sn_deadline until)
+/* Never inline: its driver would lie in the frame of every fiber that waits, which is to touch one
+ * page of its stack and no more. */
+static SNI_NEVER_INLINE ptrdiff_t wait_as_thread(struct sni_file *file, struct sni_op *op,
+                                                 sn_deadline until)
 {
     struct sni_poll poll;
     sni_poll_init(&poll, SNI_POLL_SHARED);
