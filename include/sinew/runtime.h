@@ -64,6 +64,8 @@ typedef struct sn_runtime_options {
                               spawn, see sn_runtime_stacks; costs microseconds per fiber      */
     sn_hooks hooks;          /* who wants to be told                                            */
     sn_io_driver io;         /* default: SINEW_IO, else SN_IO_AUTO                             */
+    bool sqpoll;             /* io_uring: a thread of the kernel looks for submissions, one for each
+                              worker; burns a processor to save system calls                  */
     const char *name;        /* of its threads; default "sinew"                                 */
 } sn_runtime_options;
 

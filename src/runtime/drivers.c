@@ -22,18 +22,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int make_uring(struct sni_driver **out)
+static int make_uring(const struct sni_driver_choice *choice, struct sni_driver **out)
 {
-    return sni_uring_create(NULL, out);
+    return sni_uring_create(&(struct sni_uring_config){.sqpoll = choice->sqpoll}, out);
+}
+
+static int make_epoll(const struct sni_driver_choice *choice, struct sni_driver **out)
+{
+    (void)choice;
+    return sni_epoll_create(out);
+}
+
+static int make_poll(const struct sni_driver_choice *choice, struct sni_driver **out)
+{
+    (void)choice;
+    return sni_poll_create(out);
 }
 
 static const struct {
     const char *name;
-    int (*make)(struct sni_driver **out);
+    int (*make)(const struct sni_driver_choice *choice, struct sni_driver **out);
 } drivers[] = {
     [SN_IO_URING] = {"uring", make_uring},
-    [SN_IO_EPOLL] = {"epoll", sni_epoll_create},
-    [SN_IO_POLL] = {"poll", sni_poll_create},
+    [SN_IO_EPOLL] = {"epoll", make_epoll},
+    [SN_IO_POLL] = {"poll", make_poll},
 };
 
 enum {
@@ -55,10 +67,10 @@ static int from_environment(sn_io_driver *asked)
 }
 
 /* Can it be made, here and now? */
-static int try_driver(sn_io_driver which)
+static int try_driver(const struct sni_driver_choice *choice)
 {
     struct sni_driver *driver;
-    int rc = drivers[which].make(&driver);
+    int rc = drivers[choice->asked].make(choice, &driver);
     if (rc == 0)
         sni_driver_finish(driver);
     return rc;
@@ -77,17 +89,17 @@ int sni_make_driver(void *arg, struct sni_driver **out)
 {
     struct sni_driver_choice *choice = arg;
     if (choice->asked != SN_IO_AUTO)
-        return drivers[choice->asked].make(out);
+        return drivers[choice->asked].make(choice, out);
     for (int i = SN_IO_URING; i < SN_IO_POLL; i++) {
-        int rc = drivers[i].make(out);
+        int rc = drivers[i].make(choice, out);
         if (rc == 0)
             return 0;
         tell(choice, i, rc);
     }
-    return drivers[SN_IO_POLL].make(out);
+    return drivers[SN_IO_POLL].make(choice, out);
 }
 
-int sni_choose_driver(sn_io_driver asked, struct sni_driver_choice *choice)
+int sni_choose_driver(sn_io_driver asked, bool sqpoll, struct sni_driver_choice *choice)
 {
     int rc = 0;
     if ((unsigned)asked >= DRIVERS) {
@@ -96,11 +108,11 @@ int sni_choose_driver(sn_io_driver asked, struct sni_driver_choice *choice)
     }
     if (asked == SN_IO_AUTO)
         rc = from_environment(&asked);
-    *choice = (struct sni_driver_choice){.asked = asked};
+    *choice = (struct sni_driver_choice){.asked = asked, .sqpoll = sqpoll};
     if (rc < 0)
         return rc;
     if (asked != SN_IO_AUTO)
-        return try_driver(asked);
+        return try_driver(choice);
     sni_uring_expect();
     return 0;
 }

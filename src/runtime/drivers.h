@@ -10,6 +10,7 @@
 /* What was chosen; a part of the runtime. */
 struct sni_driver_choice {
     sn_io_driver asked;        /* immutable                                          */
+    bool sqpoll;               /* immutable                                          */
     SNI_ATOMIC(uint32_t) told; /* any worker: bits of those that were refused, and told of */
 };
 
@@ -22,6 +23,6 @@ int sni_make_driver(void *arg, struct sni_driver **out);
  * Returns  0
  *          -EINVAL  the option or the variable names none; a sentence goes to standard error
  *          or why the one that was asked for by name does not work here */
-int sni_choose_driver(sn_io_driver asked, struct sni_driver_choice *choice);
+int sni_choose_driver(sn_io_driver asked, bool sqpoll, struct sni_driver_choice *choice);
 
 #endif

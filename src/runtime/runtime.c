@@ -147,7 +147,7 @@ int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
     sn_runtime *rt = aligned_alloc(SNI_SCHED_LINE_BYTES, sizeof(*rt));
     if (rt == NULL)
         return -ENOMEM;
-    rc = sni_choose_driver(opts->io, &rt->driver);
+    rc = sni_choose_driver(opts->io, opts->sqpoll, &rt->driver);
     if (rc < 0) {
         free(rt);
         return rc;

@@ -123,3 +123,15 @@ TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_strangers_pipe_is)
         close(pipe_fds[1]);
     }
 }
+
+/* ---- a ring whose submissions a thread of the kernel looks for (R81) -------------------------- */
+
+TEST(a_runtime_works_with_a_polling_thread_of_the_kernel)
+{
+    sn_runtime *rt;
+    sn_runtime_options opts = {.workers = 1, .io = SN_IO_URING, .sqpoll = true};
+    if (sn_runtime_create(&rt, &opts) < 0)
+        SKIP("this system refuses the driver");
+    CHECK_EQ(sn_runtime_block_on(rt, read_five, NULL), 0);
+    sn_runtime_destroy(rt);
+}

@@ -206,7 +206,7 @@ TEST(unless_asked_for_nobody_measures_stacks)
     sn_runtime_destroy(rt);
 }
 
-/* ---- a task whose data is always there -------------------------------------------------------- */
+/* ---- a task whose data is always there ------------------------------------------------------- */
 
 static atomic_int others_ran;
 
