@@ -124,7 +124,7 @@ TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_strangers_pipe_is)
     }
 }
 
-/* ---- a ring whose submissions a thread of the kernel looks for (R81) -------------------------- */
+/* ---- a ring whose submissions a thread of the kernel looks for (R81) ------------------------- */
 
 TEST(a_runtime_works_with_a_polling_thread_of_the_kernel)
 {
