@@ -550,7 +550,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < plan.threads; i++) {
         pthread_join(clients[i].thread, NULL);
         add_tally(sum, &clients[i].tally);
+        free(clients[i].conns);
+        free(clients[i].requests);
     }
     report(sum, &a, &b);
-    return errors_n(&sum->errors) > 0 ? 1 : 0;
+    int rc = errors_n(&sum->errors) > 0 ? 1 : 0;
+    free(clients);
+    free(sum);
+    return rc;
 }

@@ -36,7 +36,14 @@ struct rest {
     size_t n;
 };
 
-static struct rest rests[FDS]; /* by descriptor; each is one thread's */
+/* A thread's own. */
+struct loop {
+    int epoll;
+    int listener;
+    char buffer[BUFFER_BYTES];
+    struct rest rests[FDS]; /* by descriptor */
+};
+
 static uint16_t port;
 static int64_t spin_ns;
 
@@ -47,17 +54,16 @@ static int64_t now_ns(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static void drop(int fd)
+static void drop(struct loop *l, int fd)
 {
-    free(rests[fd].bytes);
-    rests[fd].bytes = NULL;
+    free(l->rests[fd].bytes);
+    l->rests[fd].bytes = NULL;
     close(fd);
 }
 
 /* Returns 0 when all is sent, -EAGAIN, or another error. */
-static int send_rest(int fd)
+static int send_rest(int fd, struct rest *rest)
 {
-    struct rest *rest = &rests[fd];
     while (rest->at < rest->n) {
         ssize_t n = send(fd, rest->bytes + rest->at, rest->n - rest->at, MSG_NOSIGNAL);
         if (n < 0)
@@ -70,7 +76,7 @@ static int send_rest(int fd)
 }
 
 /* Returns as send_rest. */
-static int send_all(int fd, const char *bytes, size_t n)
+static int send_all(int fd, const char *bytes, size_t n, struct rest *rest)
 {
     ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
     if (sent == (ssize_t)n)
@@ -78,27 +84,28 @@ static int send_all(int fd, const char *bytes, size_t n)
     if (sent < 0 && errno != EAGAIN)
         return -errno;
     size_t done = sent > 0 ? (size_t)sent : 0;
-    rests[fd] = (struct rest){.bytes = malloc(n - done), .n = n - done};
-    if (rests[fd].bytes == NULL)
+    *rest = (struct rest){.bytes = malloc(n - done), .n = n - done};
+    if (rest->bytes == NULL)
         return -ENOMEM;
-    memcpy(rests[fd].bytes, bytes + done, n - done);
-    return send_rest(fd);
+    memcpy(rest->bytes, bytes + done, n - done);
+    return send_rest(fd, rest);
 }
 
-static void serve(int fd, uint32_t events, char *buffer)
+static void serve(struct loop *l, int fd, uint32_t events)
 {
+    struct rest *rest = &l->rests[fd];
     bool is_ending = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    int rc = rests[fd].bytes != NULL ? send_rest(fd) : 0;
+    int rc = rest->bytes != NULL ? send_rest(fd, rest) : 0;
     ssize_t n = BUFFER_BYTES;
     while (rc == 0 && (n == BUFFER_BYTES || is_ending)) {
-        n = recv(fd, buffer, BUFFER_BYTES, 0);
+        n = recv(fd, l->buffer, BUFFER_BYTES, 0);
         if (n > 0)
-            rc = send_all(fd, buffer, (size_t)n);
+            rc = send_all(fd, l->buffer, (size_t)n, rest);
         else
             rc = n < 0 ? -errno : -EPIPE;
     }
     if (rc < 0 && rc != -EAGAIN)
-        drop(fd);
+        drop(l, fd);
 }
 
 static void add(int epoll, int fd, uint32_t events)
@@ -108,12 +115,12 @@ static void add(int epoll, int fd, uint32_t events)
         close(fd);
 }
 
-static void accept_all(int epoll, int listener)
+static void accept_all(struct loop *l)
 {
     int fd;
-    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = accept4(l->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (fd < FDS)
-            add(epoll, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+            add(l->epoll, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
         else
             close(fd);
     }
@@ -147,19 +154,18 @@ static int wait_for_events(int epoll, struct epoll_event *events)
 static void *loop(void *arg)
 {
     struct epoll_event events[EVENTS];
-    int listener = listen_at_port();
-    int epoll = epoll_create1(EPOLL_CLOEXEC);
-    char *buffer = malloc(BUFFER_BYTES);
-    if (epoll < 0 || buffer == NULL)
+    struct loop *l = calloc(1, sizeof(*l));
+    if (l == NULL || (l->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
         exit(1);
-    add(epoll, listener, EPOLLIN);
+    l->listener = listen_at_port();
+    add(l->epoll, l->listener, EPOLLIN);
     for (;;) {
-        int n = wait_for_events(epoll, events);
+        int n = wait_for_events(l->epoll, events);
         for (int i = 0; i < n; i++) {
-            if (events[i].data.fd == listener)
-                accept_all(epoll, listener);
+            if (events[i].data.fd == l->listener)
+                accept_all(l);
             else
-                serve(events[i].data.fd, events[i].events, buffer);
+                serve(l, events[i].data.fd, events[i].events);
         }
     }
     return arg;
