@@ -75,10 +75,14 @@ static bool push_by_priority(struct sni_sched *sched, struct sni_task *task)
 
 /* ---- queueing -------------------------------------------------------------------------- */
 
-/* The usual case, in one place: a plain task, a FIFO scheduler, room in the ring. */
+/* The usual case, in one place: a plain task, no lottery, room in the queue. */
 static bool push_plain(struct sni_worker *w, struct sni_task *task)
 {
-    return sni_likely(w->plain && !task->special) && sni_runq_push(&w->runq, &task->link);
+    if (sni_unlikely(task->special))
+        return false;
+    if (sni_likely(w->plain))
+        return sni_runq_push(&w->runq, &task->link);
+    return w->lifo && sni_deque_push(&w->deque, &task->link);
 }
 
 static void push_rarer(struct sni_worker *w, struct sni_task *task)

@@ -255,6 +255,7 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     w->sched = sched;
     w->index = index;
     w->plain = !sched->config.lifo && !sched->config.seeded;
+    w->lifo = sched->config.lifo && !sched->config.seeded;
     w->wakes = !sched->config.no_steal && sched->workers_n > 1;
     w->fair_at = SNI_FAIR_TICK;
     sni_record_cache_init(&w->records, sched->arena);

@@ -71,6 +71,7 @@ struct sni_worker {
     uint32_t look_at;          /* not before this tick the world is looked at, while busy */
     uint32_t fair_at;          /* the tick of the next look at the queue of all          */
     bool plain;                /* immutable: FIFO and not seeded                        */
+    bool lifo;                 /* immutable: LIFO and not seeded                        */
     bool wakes;                /* immutable: others may take what it queues             */
     bool looking;              /* at the world: what it wakes goes behind what runs already */
     bool searching;            /* accounted as searching, see idle.h                    */
@@ -261,17 +262,22 @@ static inline struct sni_task *sni_task_of(struct sni_runlink *link)
     return link != NULL ? sni_container_of(link, struct sni_task, link) : NULL;
 }
 
-/* The next task for `w`, or NULL. The usual case is here: a FIFO scheduler, nothing urgent, not
- * the turn of the queue of all, and something in the worker's own. */
+/* The next task for `w`, or NULL. The usual case is here: nothing urgent, not the turn of the queue
+ * of all, and something in the worker's own. */
 static inline struct sni_task *sni_worker_pick(struct sni_worker *w)
 {
-    if (sni_likely(w->plain && (int32_t)(w->tick + 1 - w->fair_at) < 0 &&
+    if (sni_likely((int32_t)(w->tick + 1 - w->fair_at) < 0 &&
                    sni_inject_len(&w->sched->urgent) == 0)) {
-        struct sni_runlink *link = sni_runq_slot_take(&w->runq);
-        if (link != NULL)
-            sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
-        else
-            link = sni_runq_pop(&w->runq);
+        struct sni_runlink *link = NULL;
+        if (sni_likely(w->plain)) {
+            link = sni_runq_slot_take(&w->runq);
+            if (link != NULL)
+                sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
+            else
+                link = sni_runq_pop(&w->runq);
+        } else if (w->lifo) {
+            link = sni_deque_pop(&w->deque);
+        }
         if (sni_likely(link != NULL)) {
             w->tick++;
             return sni_container_of(link, struct sni_task, link);

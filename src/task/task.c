@@ -34,11 +34,17 @@ static_assert(sizeof(struct sni_task) + SN_FRAME_BYTES_MAX <= SNI_RECORD_BYTES_M
 
 /* ---- making ---------------------------------------------------------------------------- */
 
+/* Most spawns say nothing but where they are, and perhaps a name. */
+static inline bool is_plain(const sn_spawn_options *opts)
+{
+    size_t unusual = opts->stack_bytes | opts->copy_bytes | (size_t)opts->priority |
+                     (size_t)opts->local | (size_t)opts->keeps_fp;
+    return unusual == 0;
+}
+
 static int check_options(const struct sni_spawn *what)
 {
     const sn_spawn_options *opts = what->opts;
-    if (what->kind == SNI_TASK_FIBER && what->fn == NULL)
-        return -EINVAL;
     if (opts->stack_bytes != 0 &&
         (opts->stack_bytes < (4u << 10) || opts->stack_bytes > ((size_t)1 << 30)))
         return -EINVAL;
@@ -46,12 +52,16 @@ static int check_options(const struct sni_spawn *what)
         return -EINVAL;
     if (opts->copy_bytes > SN_COPY_BYTES_MAX || (opts->copy_bytes > 0 && what->arg == NULL))
         return -EINVAL;
-    if (what->frame_bytes > SN_FRAME_BYTES_MAX)
-        return -EINVAL;
-    size_t offset = (size_t)((char *)what->future - (char *)what->frame);
-    if (what->kind == SNI_TASK_CORO && offset >= what->frame_bytes)
-        return -EINVAL; /* the future does not lie in what is copied */
     return 0;
+}
+
+static inline int check(const struct sni_spawn *what)
+{
+    if (what->kind == SNI_TASK_FIBER)
+        return what->fn != NULL ? 0 : -EINVAL;
+    size_t offset = (size_t)((char *)what->future - (char *)what->frame);
+    bool is_inside = what->frame_bytes <= SN_FRAME_BYTES_MAX && offset < what->frame_bytes;
+    return is_inside ? 0 : -EINVAL; /* else the future does not lie in what is copied */
 }
 
 /* The bytes behind the task: a coroutine's frame, or a fiber's copied argument. */
@@ -70,27 +80,41 @@ static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
         task->arg = memcpy(tail, what->arg, what->opts->copy_bytes);
 }
 
-static void fill_in(struct sni_task *task, const struct sni_spawn *what, uint64_t id)
+/* A plain task of that kind. */
+static inline void fill_in(struct sni_task *task, const struct sni_spawn *what, uint64_t id)
 {
-    const sn_spawn_options *opts = what->opts;
     task->locals = NULL;
     task->worker = 0;
     task->kind = (uint8_t)what->kind;
+    task->priority = SN_NORMAL;
+    task->special = 0;
+    task->local = 0;
+    task->keeps_fp = 0;
+    task->unused = 0;
+    task->stack = NULL;
+    task->at = what->opts->at_;
+    task->name = what->opts->name;
+    task->id = id;
+    task->stack_bytes = 0;
+}
+
+/* What makes it another than a plain one. */
+static void fill_in_options(struct sni_task *task, const sn_spawn_options *opts)
+{
     task->priority = (unsigned)opts->priority & 3u;
     task->special = opts->local || opts->priority != SN_NORMAL;
     task->local = opts->local;
     task->keeps_fp = opts->keeps_fp;
-    task->stack = NULL;
-    task->at = opts->at_;
-    task->name = opts->name;
-    task->id = id;
     task->stack_bytes = (uint32_t)((opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
 }
 
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out)
 {
-    int rc = check_options(what);
+    bool plain = sni_likely(is_plain(what->opts));
+    int rc = check(what);
+    if (rc == 0 && !plain)
+        rc = check_options(what);
     if (rc < 0)
         return rc;
     struct sni_record *record;
@@ -101,6 +125,8 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
         return rc;
     struct sni_task *task = (struct sni_task *)(void *)record;
     fill_in(task, what, id);
+    if (!plain)
+        fill_in_options(task, what->opts);
     sni_atomic_store(&task->home_, home, relaxed); /* relaxed: queueing publishes the task */
     fill_tail(task, what);
     const struct sni_task *parent = sni_task_running(exec);

@@ -64,6 +64,7 @@ struct sni_task {
     uint8_t special : 1;    /* immutable: local, or of another than normal priority         */
     uint8_t local : 1;      /* immutable                                                    */
     uint8_t keeps_fp : 1;   /* immutable                                                    */
+    uint8_t unused : 3;     /* 0                                                            */
 
     /* The second: what fibers need, and what people ask for. */
     struct sni_context context; /* fiber: its executor, while it does not run               */
