@@ -366,7 +366,7 @@ static void sleep_until_woken(struct sni_worker *w)
 static void look_if_due(struct sni_worker *w)
 {
     /* relaxed, both: set by this thread */
-    if (sni_likely((sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_LOOK) == 0))
+    if ((sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_LOOK) == 0)
         return;
     sni_atomic_fetch_and(&w->detour, ~(uint32_t)SNI_DETOUR_LOOK, relaxed);
     (void)sni_world_look(w);
@@ -375,10 +375,11 @@ static void look_if_due(struct sni_worker *w)
 static struct sni_task *next_task(struct sni_worker *w)
 {
     struct sni_task *task = w->handoff;
-    w->handoff = NULL;
-    if (task == NULL)
+    if (task != NULL)
+        w->handoff = NULL;
+    else
         task = sni_worker_pick(w);
-    if (task == NULL)
+    if (sni_unlikely(task == NULL))
         task = search(w);
     if (task != NULL && w->searching) {
         stop_searching(w);
@@ -401,11 +402,22 @@ static bool is_over(struct sni_worker *w)
     }
 }
 
+/* Before each turn of the loop. */
+static inline bool must_end(struct sni_worker *w)
+{
+    /* relaxed: as in must_return */
+    if (sni_likely(sni_atomic_load(&w->detour, relaxed) == 0 && w->drive == SNI_DRIVE_THREAD))
+        return false;
+    if (must_return(w) || is_over(w))
+        return true;
+    look_if_due(w);
+    return false;
+}
+
 static void loop_main(void *pass)
 {
     struct sni_worker *w = arrive(pass);
-    while (!must_return(w) && !is_over(w)) {
-        look_if_due(w);
+    while (!must_end(w)) {
         struct sni_task *task = next_task(w);
         if (task != NULL)
             run(w, task);
