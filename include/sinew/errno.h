@@ -22,6 +22,9 @@
 #ifndef ESRCH
 #define ESRCH 3
 #endif
+#ifndef EBADF
+#define EBADF 9
+#endif
 #ifndef EAGAIN
 #define EAGAIN 11
 #endif
@@ -36,6 +39,9 @@
 #endif
 #ifndef ENOSPC
 #define ENOSPC 28
+#endif
+#ifndef EPIPE
+#define EPIPE 32
 #endif
 #ifndef EDEADLK
 #define EDEADLK 35

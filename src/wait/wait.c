@@ -194,3 +194,42 @@ bool sni_wait_claim_last(struct sni_waiter *w, int result)
 {
     return claim(w, result, true);
 }
+
+bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake)
+{
+    /* Read first, as above. */
+    const struct sni_exec_ops *ops = w->ops;
+    void *fiber = w->fiber;
+    uint32_t *address = &w->state.raw_;
+    sni_assert_debug(wake->who == NULL, "a wake that is owed is forgotten");
+    /* relaxed: only a first guess for the exchange below */
+    uint32_t found = sni_atomic_load(&w->state, relaxed);
+    do {
+        if (is_claimed(found))
+            return false;
+        /* acq_rel: as above */
+    } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
+    if (found != PARKED)
+        return true;
+    if (fiber != NULL && ops->suspend != NULL)
+        ops->resume(fiber);
+    else
+        *wake = (struct sni_wake){fiber != NULL ? ops : NULL, fiber != NULL ? fiber : address};
+    return true;
+}
+
+void sni_wait_wake_slow(const struct sni_wake *wake)
+{
+    if (wake->ops != NULL)
+        wake->ops->resume(wake->who);
+    else
+        sni_plat_unpark(wake->who, 1);
+}
+
+int sni_wait_result(const struct sni_waiter *w)
+{
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(&w->state, acquire);
+    sni_assert(is_claimed(state), "the result of a wait that is not over");
+    return result_of(state);
+}

@@ -61,6 +61,28 @@ bool sni_wait_claim(struct sni_waiter *w, int result);
  * end of a task, say: whoever joins many finds more of them ended. */
 bool sni_wait_claim_last(struct sni_waiter *w, int result);
 
+/* A wake that is owed; zeroed: none. */
+struct sni_wake {
+    const struct sni_exec_ops *ops;
+    void *who; /* for ops->resume; without ops: the word that a thread is parked on */
+};
+
+/* The same as sni_wait_claim, for who holds the lock that guards what `w` is linked in. A fiber is
+ * made runnable at once: whoever takes back what an abandoned one has lent takes the lock too, so
+ * the fiber is not gone before that. What may take long, or be code of the user's (a thread, a
+ * waker), is left in *wake, zeroed before, for sni_wait_wake after the unlock. */
+bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake);
+void sni_wait_wake_slow(const struct sni_wake *wake);
+
+static inline void sni_wait_wake(const struct sni_wake *wake)
+{
+    if (wake->who != NULL)
+        sni_wait_wake_slow(wake);
+}
+
+/* What the claimer said, of a waiter that is over. */
+int sni_wait_result(const struct sni_waiter *w);
+
 /* Whether `w` has been claimed. What the claimer wrote before is visible then. */
 bool sni_wait_is_over(const struct sni_waiter *w);
 
