@@ -10,6 +10,7 @@
 #include <sinew/local.h>
 #include <sinew/net.h>
 #include <sinew/runtime.h>
+#include <sinew/select.h>
 #include <sinew/task.h>
 #include <sinew/time.h>
 

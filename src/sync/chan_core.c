@@ -63,7 +63,7 @@ static struct sni_party *party_of(struct sni_list *link)
     return sni_container_of(link, struct sni_party, link);
 }
 
-/* ---- the store -------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------ */
 
 static bool is_unbounded(const struct sni_chan *c)
 {
@@ -106,7 +106,7 @@ static inline void pop(struct sni_chan *c, void *value)
     c->len--;
 }
 
-/* ---- meeting ----------------------------------------------------------------------------- */
+/* ---- meeting -------------------------------------------------------------------------------- */
 
 /* Give `value` to the first receiver that still waits. */
 static bool give(struct sni_chan *c, const void *value, struct sni_wake *wake)
@@ -173,7 +173,7 @@ int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
     return c->is_closed ? -EPIPE : -EAGAIN;
 }
 
-/* ---- the end ------------------------------------------------------------------------------ */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 /* Refuse the first party of the list that still waits. False: there is none. */
 static bool refuse(struct sni_list *list, struct sni_wake *wake)
@@ -229,7 +229,7 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
     leave_to(c, wake);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------ */
+/* ---- waiting -------------------------------------------------------------------------------- */
 
 struct visit {
     struct sni_waiter waiter;
@@ -284,7 +284,7 @@ static int wait_in(struct sni_chan *c, struct sni_list *list, void *value, sn_de
     return rc;
 }
 
-/* ---- sending and receiving ---------------------------------------------------------------- */
+/* ---- sending and receiving ------------------------------------------------------------------ */
 
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
 {
@@ -396,7 +396,7 @@ size_t sn_chan_cap(sn_chan *ch)
     return is_unbounded(c) ? SN_CHAN_UNBOUNDED : c->capacity;
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 int sn_chan_create(sn_chan **out, size_t element_bytes, size_t capacity,
                    const sn_chan_options *opts)

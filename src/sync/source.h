@@ -38,6 +38,34 @@ struct sni_party {
                                   owner takes the lock before it looks */
 };
 
+/* A case of a select, as the public sn_case holds it. */
+struct sni_case {
+    const struct sni_case_kind *kind;
+    void *at;    /* what the user named; NULL: never takes place */
+    void *value; /* what goes with it */
+    int result;
+    struct sni_source *source; /* of `at`, found when the select begins; NULL as above */
+    struct sni_party party;
+};
+
+/* What a select must know of a kind of source. A new kind is a new table, and a function that makes
+ * a case of it. */
+struct sni_case_kind {
+    /* The source of c->at, which is not NULL; NULL: it is gone, or was none. */
+    struct sni_source *(*find)(struct sni_case *c);
+
+    /* Under its lock: do it without waiting. -EAGAIN: it must wait; else the case has taken place
+     * with this result, and *wake may be owed. */
+    int (*attempt)(struct sni_case *c, struct sni_wake *wake);
+
+    /* Under its lock: the line to wait in. Who serves it there claims by sni_party_claim and only
+     * then writes to `value`, before the unlock; or claims by sni_party_refuse. */
+    struct sni_list *(*line)(struct sni_case *c);
+
+    /* Without the lock: what an attempt that took place has left to do. NULL: nothing. */
+    void (*after)(struct sni_case *c);
+};
+
 /* Unlinked: serve it. False: it was over. */
 static inline bool sni_party_claim(struct sni_party *p, struct sni_wake *wake)
 {
