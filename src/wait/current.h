@@ -11,6 +11,7 @@
 #ifndef SINEW_WAIT_CURRENT_H
 #define SINEW_WAIT_CURRENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sni_waiter;
@@ -38,6 +39,7 @@ struct sni_exec_ops {
      * thread. */
     void (*resume)(void *fiber);
     void (*resume_last)(void *fiber);
+    bool resumes_late; /* `resume` may be called after the locks under which it was claimed */
 
     /* Remember what the running fiber has lent (NULL: nothing any more), for the case that the
      * fiber is abandoned: then it is taken back by whoever does that. NULL: never are any. */
@@ -63,6 +65,12 @@ struct sni_exec *sni_exec_current(void);
 
 /* The time, by the clock of this thread's executor or of the machine. */
 int64_t sni_now_ns(void);
+
+enum { SNI_SELF_CORO = 8 };
+
+/* Who runs: a number that differs between fibers and threads that live at the same time, a multiple
+ * of 8, never 0. All coroutines are SNI_SELF_CORO: one task may poll several. */
+uintptr_t sni_exec_self(void);
 
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);

@@ -80,6 +80,14 @@ bool sni_wait_is_over(const struct sni_waiter *w)
     return is_claimed(sni_atomic_load(&w->state, acquire));
 }
 
+int sni_wait_result(const struct sni_waiter *w)
+{
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(&w->state, acquire);
+    sni_assert(is_claimed(state), "the result of a wait that is not over");
+    return result_of(state);
+}
+
 bool sni_wait_published(struct sni_waiter *w)
 {
     uint32_t found = OPEN;
@@ -161,7 +169,14 @@ void sni_wait_yield_thread(void)
     sni_plat_thread_yield();
 }
 
-static bool claim(struct sni_waiter *w, int result, bool last)
+enum hurry {
+    SOON,
+    LAST,
+    QUIETLY,
+};
+
+/* What is left to do after a claim that won is put into `wake`, if that may be done later. */
+static bool claim(struct sni_waiter *w, int result, enum hurry hurry, struct sni_wake *wake)
 {
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
@@ -176,9 +191,11 @@ static bool claim(struct sni_waiter *w, int result, bool last)
     } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
     if (found != PARKED)
         return true;
-    if (fiber == NULL)
+    if (hurry == QUIETLY && (fiber == NULL || ops->resumes_late))
+        *wake = (struct sni_wake){fiber == NULL ? NULL : ops, fiber == NULL ? address : fiber};
+    else if (fiber == NULL)
         sni_plat_unpark(address, 1);
-    else if (last)
+    else if (hurry == LAST)
         ops->resume_last(fiber);
     else
         ops->resume(fiber);
@@ -187,10 +204,26 @@ static bool claim(struct sni_waiter *w, int result, bool last)
 
 bool sni_wait_claim(struct sni_waiter *w, int result)
 {
-    return claim(w, result, false);
+    return claim(w, result, SOON, NULL);
 }
 
 bool sni_wait_claim_last(struct sni_waiter *w, int result)
 {
-    return claim(w, result, true);
+    return claim(w, result, LAST, NULL);
+}
+
+bool sni_wait_claim_quietly(struct sni_waiter *w, int result, struct sni_wake *wake)
+{
+    *wake = (struct sni_wake){NULL, NULL};
+    return claim(w, result, QUIETLY, wake);
+}
+
+void sni_wake_up(const struct sni_wake *wake)
+{
+    if (wake->who == NULL)
+        return;
+    if (wake->ops == NULL)
+        sni_plat_unpark(wake->who, 1);
+    else
+        wake->ops->resume(wake->who);
 }

@@ -61,6 +61,24 @@ bool sni_wait_claim(struct sni_waiter *w, int result);
  * end of a task, say: whoever joins many finds more of them ended. */
 bool sni_wait_claim_last(struct sni_waiter *w, int result);
 
+/* How to make the owner of a waiter go on, kept for later: see sni_wait_claim_quietly. */
+struct sni_wake {
+    const struct sni_exec_ops *ops; /* NULL: a thread */
+    void *who;                      /* NULL: nothing is left to do */
+};
+
+/* As sni_wait_claim, for those who hold a lock: what can be done later is left to sni_wake_up,
+ * which is called when the lock is free again. A thread is woken then (a system call), and the
+ * poller of a coroutine's operation (somebody else's code). A fiber is made runnable at once: if
+ * its runtime abandons it, the claimer's lock is what tells that the claimer has let go of it. */
+bool sni_wait_claim_quietly(struct sni_waiter *w, int result, struct sni_wake *wake);
+
+/* Do what a quiet claim that won has left. */
+void sni_wake_up(const struct sni_wake *wake);
+
+/* The result of the claim of a waiter that is over. */
+int sni_wait_result(const struct sni_waiter *w);
+
 /* Whether `w` has been claimed. What the claimer wrote before is visible then. */
 bool sni_wait_is_over(const struct sni_waiter *w);
 
