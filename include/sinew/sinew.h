@@ -9,6 +9,7 @@
 #include <sinew/local.h>
 #include <sinew/net.h>
 #include <sinew/runtime.h>
+#include <sinew/sync.h>
 #include <sinew/task.h>
 #include <sinew/time.h>
 
