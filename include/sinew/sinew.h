@@ -11,6 +11,7 @@
 #include <sinew/net.h>
 #include <sinew/runtime.h>
 #include <sinew/select.h>
+#include <sinew/sync.h>
 #include <sinew/task.h>
 #include <sinew/time.h>
 

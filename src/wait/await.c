@@ -35,7 +35,9 @@ static void resume(void *who)
         (void)sn_waker_wake(&waker);
 }
 
-static const struct sni_exec_ops await_ops = {.resume = resume, .resume_last = resume};
+/* Late: whoever drops the operation waits for OVER. */
+static const struct sni_exec_ops await_ops = {
+    .resume = resume, .resume_last = resume, .resumes_late = true};
 
 void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
 {

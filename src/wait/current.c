@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* current.c - see current.h: the thread-local, and the two functions that touch it.
+/* current.c - see current.h: the thread-local, and the three functions that touch it.
  *
  * The empty assembly keeps a compiler that sees both this body and its callers from proving
  * anything about the result. */
@@ -15,6 +15,16 @@ SNI_NEVER_INLINE struct sni_exec *sni_exec_current(void)
     struct sni_exec *exec = current;
     __asm__ volatile("" : "+r"(exec));
     return exec;
+}
+
+SNI_NEVER_INLINE uintptr_t sni_exec_self(void)
+{
+    struct sni_exec *exec = current;
+    uintptr_t self = (uintptr_t)&current; /* each thread has its own */
+    if (exec != NULL)
+        self = exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
+    __asm__ volatile("" : "+r"(self));
+    return self;
 }
 
 SNI_NEVER_INLINE void sni_exec_set(struct sni_exec *exec)

@@ -39,6 +39,7 @@ struct sni_exec_ops {
      * thread. */
     void (*resume)(void *fiber);
     void (*resume_last)(void *fiber);
+    bool resumes_late; /* `resume` may be called after the locks under which it was claimed */
 
     /* Remember what the running fiber has lent (NULL: nothing any more), for the case that the
      * fiber is abandoned: then it is taken back by whoever does that. NULL: never are any. */
@@ -81,6 +82,12 @@ void sni_spend(void);
 /* The same for a coroutine: true if it must give way now. Its poll then wakes itself and is
  * pending. */
 bool sni_is_spent(void);
+
+enum { SNI_SELF_CORO = 8 };
+
+/* Who runs: a number that differs between fibers and threads that live at the same time, a multiple
+ * of 8, never 0. All coroutines are SNI_SELF_CORO: one task may poll several. */
+uintptr_t sni_exec_self(void);
 
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);

@@ -80,6 +80,14 @@ bool sni_wait_is_over(const struct sni_waiter *w)
     return is_claimed(sni_atomic_load(&w->state, acquire));
 }
 
+int sni_wait_result(const struct sni_waiter *w)
+{
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(&w->state, acquire);
+    sni_assert(is_claimed(state), "the result of a wait that is not over");
+    return result_of(state);
+}
+
 bool sni_wait_published(struct sni_waiter *w)
 {
     uint32_t found = OPEN;
@@ -161,7 +169,14 @@ void sni_wait_yield_thread(void)
     sni_plat_thread_yield();
 }
 
-static bool claim(struct sni_waiter *w, int result, bool last)
+enum hurry {
+    SOON,
+    LAST,
+    QUIETLY,
+};
+
+/* What is left to do after a claim that won is put into `wake`, if that may be done later. */
+static bool claim(struct sni_waiter *w, int result, enum hurry hurry, struct sni_wake *wake)
 {
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
@@ -176,9 +191,11 @@ static bool claim(struct sni_waiter *w, int result, bool last)
     } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
     if (found != PARKED)
         return true;
-    if (fiber == NULL)
+    if (hurry == QUIETLY && (fiber == NULL || ops->resumes_late))
+        *wake = (struct sni_wake){fiber == NULL ? NULL : ops, fiber == NULL ? address : fiber};
+    else if (fiber == NULL)
         sni_plat_unpark(address, 1);
-    else if (last)
+    else if (hurry == LAST)
         ops->resume_last(fiber);
     else
         ops->resume(fiber);
@@ -187,35 +204,18 @@ static bool claim(struct sni_waiter *w, int result, bool last)
 
 bool sni_wait_claim(struct sni_waiter *w, int result)
 {
-    return claim(w, result, false);
+    return claim(w, result, SOON, NULL);
 }
 
 bool sni_wait_claim_last(struct sni_waiter *w, int result)
 {
-    return claim(w, result, true);
+    return claim(w, result, LAST, NULL);
 }
 
 bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake)
 {
-    /* Read first, as above. */
-    const struct sni_exec_ops *ops = w->ops;
-    void *fiber = w->fiber;
-    uint32_t *address = &w->state.raw_;
     sni_assert_debug(wake->who == NULL, "a wake that is owed is forgotten");
-    /* relaxed: only a first guess for the exchange below */
-    uint32_t found = sni_atomic_load(&w->state, relaxed);
-    do {
-        if (is_claimed(found))
-            return false;
-        /* acq_rel: as above */
-    } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
-    if (found != PARKED)
-        return true;
-    if (fiber != NULL && ops->suspend != NULL)
-        ops->resume(fiber);
-    else
-        *wake = (struct sni_wake){fiber != NULL ? ops : NULL, fiber != NULL ? fiber : address};
-    return true;
+    return claim(w, result, QUIETLY, wake);
 }
 
 void sni_wait_wake_slow(const struct sni_wake *wake)
@@ -224,12 +224,4 @@ void sni_wait_wake_slow(const struct sni_wake *wake)
         wake->ops->resume(wake->who);
     else
         sni_plat_unpark(wake->who, 1);
-}
-
-int sni_wait_result(const struct sni_waiter *w)
-{
-    /* acquire: pairs with the release in sni_wait_claim */
-    uint32_t state = sni_atomic_load(&w->state, acquire);
-    sni_assert(is_claimed(state), "the result of a wait that is not over");
-    return result_of(state);
 }

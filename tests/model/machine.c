@@ -333,6 +333,14 @@ struct sni_exec *sni_exec_current(void)
     return machine.current == MODEL_NOBODY ? NULL : machine.threads[machine.current].exec;
 }
 
+uintptr_t sni_exec_self(void)
+{
+    const struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL)
+        return (uintptr_t)(machine.current + 2) * 8; /* all but 0 and SNI_SELF_CORO */
+    return exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
+}
+
 void sni_exec_set(struct sni_exec *exec)
 {
     if (machine.current == MODEL_NOBODY)

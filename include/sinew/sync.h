@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* sync.h - locks, counters and events between tasks and threads (R90).
+ *
+ *     static sn_mutex m = SN_MUTEX_INIT;
+ *
+ *     rc = sn_mutex_lock(&m, SN_FOREVER);
+ *     ...
+ *     sn_mutex_unlock(&m);
+ *
+ * All of them are small values on the caller's memory, made by an initialiser: `= SN_MUTEX_INIT`,
+ * or `*m = (sn_mutex)SN_MUTEX_INIT`. They do not move while anybody uses them. Finishing one is not
+ * necessary, but finds out whether it is still in use. None of them allocates.
+ *
+ * Fibers, plain threads and coroutines may use one at the same time, also those of different
+ * runtimes. Calls that can wait suspend a fiber and block a thread. A coroutine awaits the `_op`
+ * form instead, whose memory is an sn_sync_state; it has no deadline, but can be raced
+ * (sn_fut_race2), and whatever a dropped one was given is passed on to the next. A coroutine may
+ * also make the call with SN_NOWAIT.
+ *
+ * Who waits is served in order of arrival, unless said otherwise. What is common to all calls that
+ * wait is said once, here:
+ *          -ETIMEDOUT  the deadline passed first; with SN_NOWAIT: it would have to wait
+ *          -ECANCELED  the wait was cancelled
+ *          -EDEADLK    a coroutine would block its worker and must await the _op form (misuse)
+ *          -ENOTSUP    a fiber's scheduler keeps no time, and there is a deadline
+ * A wait that ended so has left no trace and has taken nothing. */
+#ifndef SINEW_SYNC_H
+#define SINEW_SYNC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sinew/annotate.h>
+#include <sinew/clock.h>
+#include <sinew/errno.h>
+#include <sinew/future.h>
+
+SN_BEGIN_DECLS
+
+/* What each of them is made of. */
+typedef struct sn_gate_ {
+    struct {
+        uint64_t raw_;
+    } word_;
+    void *first_;
+} sn_gate_;
+
+#define SN_GATE_INIT_(word) {{(word)}, 0}
+
+/* The memory of a wait that a coroutine awaits. */
+typedef struct sn_sync_state {
+    sn_future future_;
+    void *opaque_[24];
+} sn_sync_state;
+
+/* ---- mutex ------------------------------------------------------------------------------ */
+
+/* One at a time. While it is free, whoever comes may take it, also if others wait: that keeps it
+ * fast. But one that waits is overtaken so a few times only. A fair one is handed over in order of
+ * arrival, always. */
+typedef struct sn_mutex {
+    sn_gate_ gate_;
+    struct {
+        int32_t raw_;
+    } credit_;
+    uint32_t fair_;
+} sn_mutex;
+
+/* A free one, of the first kind or of the other. */
+#define SN_MUTEX_INIT      {SN_GATE_INIT_(0), {0}, 0}
+#define SN_MUTEX_FAIR_INIT {SN_GATE_INIT_(0), {0}, 1}
+
+/* Lock. Whoever locked it must unlock it: a fiber or a thread; what coroutines lock, any of them
+ * may unlock.
+ *
+ * Suspends: if it is locked.   Threads: any.
+ * Returns  0, and it is the caller's
+ *          -EDEADLK  the caller holds it and would wait for itself for ever (misuse); with a
+ *                    deadline it waits in vain
+ *          and as above */
+SN_API SN_MUST_USE int sn_mutex_lock(sn_mutex *m, sn_deadline until);
+
+/* sn_mutex_lock as a future: SN_AWAIT_INTO(rc, sn_mutex_lock_op(&self->lock, m)).
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_mutex_lock_op(sn_sync_state *state, sn_mutex *m);
+
+/* Unlock.
+ *
+ * Suspends: no.   Threads: the fiber or thread that locked it.
+ * Returns  0
+ *          -EPERM  it is not locked, or by somebody else (misuse); it stays as it was */
+SN_API int sn_mutex_unlock(sn_mutex *m);
+
+/* The end of a mutex: from here on its memory may be used otherwise.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is locked or waited for (misuse); it stays as it was */
+SN_API int sn_mutex_finish(sn_mutex *m);
+
+/* ---- condition -------------------------------------------------------------------------- */
+
+/* To wait until something that a mutex guards has changed:
+ *
+ *     while (!ready && rc == 0)
+ *         rc = sn_cond_wait(&changed, &m, until); */
+typedef struct sn_cond {
+    sn_gate_ gate_;
+} sn_cond;
+
+/* Nobody waits. */
+#define SN_COND_INIT {SN_GATE_INIT_(0)}
+
+/* Unlock `m`, wait until `cond` is signalled, and lock `m` again, also if the deadline passed or
+ * the wait was cancelled. All who wait at the same time use the same mutex.
+ *
+ * Suspends: yes.   Threads: that which holds `m`.
+ * Returns  0       it was signalled
+ *          -EPERM  the caller does not hold `m` (misuse); it has not waited
+ *          and as above; `m` is the caller's in each case but -EPERM */
+SN_API SN_MUST_USE int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until);
+
+/* sn_cond_wait as a future. Dropped before it has completed, `m` is not the caller's, and a signal
+ * that it was given goes to another.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0, or -EPERM */
+SN_API sn_future *sn_cond_wait_op(sn_sync_state *state, sn_cond *cond, sn_mutex *m);
+
+/* Let the one that has waited longest go on; if nobody waits, nothing happens. The caller need not
+ * hold the mutex, but must have held it when it changed what is waited for.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0 */
+SN_API int sn_cond_signal(sn_cond *cond);
+
+/* Let all go on that wait now, one after the other, as they get the mutex.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0 */
+SN_API int sn_cond_broadcast(sn_cond *cond);
+
+/* The end of a condition.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is waited for (misuse) */
+SN_API int sn_cond_finish(sn_cond *cond);
+
+/* ---- semaphore -------------------------------------------------------------------------- */
+
+/* A number of units, taken and given back some at a time. Strictly in order: one that wants many is
+ * not overtaken by those that want few. */
+typedef struct sn_sem {
+    sn_gate_ gate_;
+} sn_sem;
+
+/* With so many units to begin with: SN_SEM_INIT(10). */
+#define SN_SEM_INIT(units) {SN_GATE_INIT_((uint64_t)(uint32_t)(units) << 2)}
+
+/* Take `units`, all of them at once.
+ *
+ * Suspends: if there are not so many, or others wait.   Threads: any.
+ * Returns  0; and as above */
+SN_API SN_MUST_USE int sn_sem_acquire(sn_sem *sem, uint32_t units, sn_deadline until);
+
+/* sn_sem_acquire as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_sem_acquire_op(sn_sync_state *state, sn_sem *sem, uint32_t units);
+
+/* Give `units` back, or add new ones.
+ *
+ * Suspends: no.   Threads: any; need not be the one that took them.
+ * Returns  0
+ *          -EOVERFLOW  there would be more than 2^32 - 1 (misuse); none was added */
+SN_API int sn_sem_release(sn_sem *sem, uint32_t units);
+
+/* How many units are free right now.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the number, which may be another one already */
+SN_API uint32_t sn_sem_get(const sn_sem *sem);
+
+/* The end of a semaphore, whether or not all units are back.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is waited for (misuse) */
+SN_API int sn_sem_finish(sn_sem *sem);
+
+/* ---- event ------------------------------------------------------------------------------ */
+
+/* Something that has happened, or not yet. It stays set until it is reset, and lets everybody pass
+ * meanwhile. An event for *one* lets one pass each time that it is set, and is reset by that. */
+typedef struct sn_event {
+    sn_gate_ gate_;
+} sn_event;
+
+#define SN_EVENT_ONE_ 8u
+
+/* One that has not happened yet, for all or for one. */
+#define SN_EVENT_INIT     {SN_GATE_INIT_(0)}
+#define SN_EVENT_ONE_INIT {SN_GATE_INIT_(SN_EVENT_ONE_)}
+
+/* Wait until it is set. What was written before it was set is visible then.
+ *
+ * Suspends: if it is not set.   Threads: any.
+ * Returns  0; and as above */
+SN_API SN_MUST_USE int sn_event_wait(sn_event *event, sn_deadline until);
+
+/* sn_event_wait as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_event_wait_op(sn_sync_state *state, sn_event *event);
+
+/* It has happened. Setting what is set changes nothing.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0 */
+SN_API int sn_event_set(sn_event *event);
+
+/* It has not happened yet. Whoever was let pass before, passes.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0 */
+SN_API int sn_event_reset(sn_event *event);
+
+/* Tells whether it is set right now.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  true if a wait would not have waited */
+SN_API bool sn_event_get(const sn_event *event);
+
+/* The end of an event.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is waited for (misuse) */
+SN_API int sn_event_finish(sn_event *event);
+
+/* ---- wait group ------------------------------------------------------------------------- */
+
+/* To wait until all that was begun is done. May be a variable of who waits: it is not touched any
+ * more when the wait returns. */
+typedef struct sn_wait_group {
+    sn_gate_ gate_;
+} sn_wait_group;
+
+/* Nothing is begun. */
+#define SN_WAIT_GROUP_INIT {SN_GATE_INIT_(0)}
+
+/* `n` more are begun. To be called before they can be done: by who spawns, not by who is spawned.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EOVERFLOW  there would be more than 2^32 - 1 (misuse) */
+SN_API int sn_wait_group_add(sn_wait_group *group, uint32_t n);
+
+/* One is done. What was written before is visible to who waits.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -ERANGE  more was done than begun (misuse) */
+SN_API int sn_wait_group_done(sn_wait_group *group);
+
+/* Wait until all is done.
+ *
+ * Suspends: if it is not.   Threads: any.
+ * Returns  0; and as above */
+SN_API SN_MUST_USE int sn_wait_group_wait(sn_wait_group *group, sn_deadline until);
+
+/* sn_wait_group_wait as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_wait_group_wait_op(sn_sync_state *state, sn_wait_group *group);
+
+/* The end of a wait group.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  not all is done, or it is waited for (misuse) */
+SN_API int sn_wait_group_finish(sn_wait_group *group);
+
+SN_END_DECLS
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* cond.c - wait until something that a mutex guards has changed.
+ *
+ * A guest queues here and unlocks the mutex, in this order: who changes the state afterwards holds
+ * the mutex, so it finds the guest, and no signal is lost.
+ *
+ * To signal is to move the first guest from this queue to that of its mutex, with both gates locked
+ * (this one first): there it waits for the mutex like any other, which it must have before it can
+ * go on. So a broadcast with the mutex held wakes nobody who would only go back to sleep, and one
+ * without wakes one, whose unlock wakes the next.
+ *
+ * From the move on the guest *is signalled*: when its time is up later, its wait was a success all
+ * the same. One whose time was up before is not moved; the signal goes to the next. A guest that is
+ * signalled and dropped signals in its place. */
+#include "sync/mutex.h"
+
+#include <sinew/errno.h>
+
+#include <assert.h>
+
+static_assert(sizeof(sn_cond) == 16, "sn_cond has grown");
+
+static int enter(struct sni_guest *guest)
+{
+    sn_cond *cond = guest->object;
+    if (guest->is_signalled) {
+        guest->until = SN_FOREVER; /* it is a success already */
+        return sni_mutex_enter(guest);
+    }
+    if (!sni_mutex_is_held_by(guest->mutex, guest->who))
+        return sni_misuse(-EPERM, "a condition is waited for by who does not hold its mutex");
+    uint64_t word = sni_gate_lock(&cond->gate_);
+    sni_gate_push(&cond->gate_, guest);
+    sni_gate_unlock(&cond->gate_, word);
+    int rc = sni_mutex_unlock_as(guest->mutex, guest->who);
+    sni_assert(rc == 0, "a mutex was taken away from who held it");
+    return SNI_GATE_QUEUED;
+}
+
+static void refuse(struct sni_guest *guest, int result)
+{
+    sni_mutex_refuse(guest, result);
+    if (guest->is_signalled)
+        (void)sn_cond_signal(guest->object);
+}
+
+static const struct sni_gate_kind cond_kind = {
+    .enter = enter, .refuse = refuse, .name = "condition"};
+
+int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until)
+{
+    struct sni_guest guest;
+    sni_guest_init(&guest, &cond_kind, &cond->gate_, cond, 0);
+    guest.mutex = m;
+    int rc = sni_guest_wait(&guest, until);
+    if (rc == 0 || rc == -EPERM || rc == -EDEADLK)
+        return rc;
+    int locked = sn_mutex_lock(m, SN_FOREVER);
+    if (locked < 0)
+        return locked;
+    return guest.is_signalled ? 0 : rc;
+}
+
+sn_future *sn_cond_wait_op(sn_sync_state *state, sn_cond *cond, sn_mutex *m)
+{
+    return sni_guest_op_on(state, &cond_kind, &cond->gate_, cond, m);
+}
+
+/* relaxed: who has held the mutex since a guest unlocked it has acquired that it had queued. */
+static bool is_waited_for(const sn_cond *cond)
+{
+    return sni_atomic_load(&cond->gate_.word_, relaxed) != 0;
+}
+
+/* With the gate locked: move the first guest to its mutex. False: its time was up. */
+static bool move_first(sn_cond *cond, struct sni_wakes *wakes)
+{
+    struct sni_guest *guest = sni_gate_first(&cond->gate_);
+    sni_gate_remove(&cond->gate_, guest);
+    if (sni_wait_is_over(&guest->waiter))
+        return false;
+    guest->is_signalled = true;
+    sni_mutex_adopt(guest->mutex, guest, wakes);
+    return true;
+}
+
+int sn_cond_signal(sn_cond *cond)
+{
+    if (!is_waited_for(cond))
+        return 0;
+    struct sni_wakes wakes = {0};
+    uint64_t word = sni_gate_lock(&cond->gate_);
+    while (sni_gate_first(&cond->gate_) != NULL && !move_first(cond, &wakes))
+        ;
+    sni_gate_unlock(&cond->gate_, word);
+    sni_wakes_send(&wakes);
+    return 0;
+}
+
+int sn_cond_broadcast(sn_cond *cond)
+{
+    if (!is_waited_for(cond))
+        return 0;
+    struct sni_guest mark;
+    uint64_t word = sni_gate_lock(&cond->gate_);
+    sni_gate_push_mark(&cond->gate_, &mark);
+    for (bool more = true; more;) {
+        struct sni_wakes wakes = {0};
+        for (int i = 0;
+             i < SNI_GATE_WAKES_MAX && mark.is_queued && sni_gate_first(&cond->gate_) != &mark; i++)
+            (void)move_first(cond, &wakes);
+        more = mark.is_queued && sni_gate_first(&cond->gate_) != &mark;
+        if (!more && mark.is_queued)
+            sni_gate_remove(&cond->gate_, &mark);
+        sni_gate_unlock(&cond->gate_, word);
+        sni_wakes_send(&wakes);
+        if (more)
+            word = sni_gate_lock(&cond->gate_);
+    }
+    return 0;
+}
+
+int sn_cond_finish(sn_cond *cond)
+{
+    return sni_gate_finish(&cond->gate_, true);
+}

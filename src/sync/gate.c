@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* gate.c - the queue of a gate, and the three ways to wait in it.
+ *
+ * The lock is a bit that is spun for. It is held for a few dozen instructions, never while anybody
+ * sleeps; whoever finds it taken for long lets other threads run, since its holder may have lost
+ * the processor.
+ *
+ * Who may touch a guest: with the gate locked, everybody, while it is queued. It is taken out of
+ * the queue and claimed in one go (sni_gate_claim), and after that it is its owner's alone, which
+ * may have gone on and left its frame. A guest whose time is up or that is cancelled is claimed by
+ * others and still queued. It locks the gate and takes itself out (sni_guest_leave); if somebody
+ * was quicker, the claim failed and nothing was lost. So what is given to a guest is given by the
+ * claim, and a guest that was claimed otherwise has been given nothing.
+ *
+ * Who may touch a gate: a primitive often ends with the wait, being a variable of who waits. So a
+ * guest that was claimed waits until the claimer has unlocked the gate (settle), and whoever
+ * unlocks it does not touch it again, unless somebody is left in the queue.
+ *
+ * Claims are made under the lock, wakes of threads and of coroutines' pollers after it. A fiber is
+ * made runnable under the lock, so that one who takes back what an abandoned fiber has lent
+ * (take_back, which locks the gate) knows that nobody is about to touch its task.
+ *
+ * To wake all is to wake those who wait now: others may come while the gate is unlocked in
+ * between. So a mark is queued behind them, a guest that is claimed already. Whoever pops it in
+ * passing has served all that stood before it.
+ *
+ * Rejected: a table of queues by address (8 bytes per primitive, but a table that all runtimes
+ * share, and a miss in it at each wait); a lock that parks (the object would need a second queue);
+ * waking under the lock (a system call, or somebody's waker that uses the same object). */
+#include "sync/gate.h"
+
+#include "base/assert.h"
+
+#include <sinew/errno.h>
+
+#include <assert.h>
+
+/* Looks at a locked gate before the thread gives way. */
+#ifndef SNI_GATE_SPINS
+#define SNI_GATE_SPINS 100
+#endif
+
+static_assert(sizeof(sn_gate_) == 16, "a gate is two words");
+
+uint64_t sni_gate_lock_slow(sn_gate_ *gate)
+{
+    for (unsigned looks = 1;; looks++) {
+        /* relaxed: a guess; acquire: pairs with the release in sni_gate_unlock */
+        uint64_t word = sni_atomic_load(&gate->word_, relaxed);
+        if ((word & SNI_GATE_LOCKED) == 0 &&
+            sni_atomic_cas(&gate->word_, &word, word | SNI_GATE_LOCKED, acquire, relaxed))
+            return word & ~(uint64_t)SNI_GATE_BITS;
+        if (looks % (SNI_GATE_SPINS + 1) == 0)
+            sni_wait_yield_thread();
+        else
+            sni_cpu_pause();
+    }
+}
+
+static void settle_at(const sn_gate_ *gate)
+{
+    /* acquire: pairs with the release in sni_gate_unlock */
+    for (unsigned looks = 1; (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_LOCKED) != 0;
+         looks++) {
+        if (looks % (SNI_GATE_SPINS + 1) == 0)
+            sni_wait_yield_thread();
+        else
+            sni_cpu_pause();
+    }
+}
+
+/* Whoever has claimed the guest has let go of its gate, and of that where it was before. */
+static void settle(const struct sni_guest *guest)
+{
+    const sn_gate_ *gate = sni_atomic_load(&guest->gate, relaxed); /* relaxed: by the claim */
+    settle_at(gate);
+    if (gate != guest->home)
+        settle_at(guest->home);
+}
+
+/* ---- the queue -------------------------------------------------------------------------- */
+
+void sni_gate_push(sn_gate_ *gate, struct sni_guest *guest)
+{
+    struct sni_list *link = &guest->waiter.link;
+    sni_assert_debug(!guest->is_queued, "a guest is queued twice");
+    if (gate->first_ == NULL) {
+        sni_list_init(link);
+        gate->first_ = link;
+    } else {
+        sni_list_push_back(gate->first_, link); /* the ring has no head: before the first */
+    }
+    guest->is_queued = true;
+    sni_atomic_store(&guest->gate, gate, relaxed); /* relaxed: the gate's lock publishes it */
+}
+
+void sni_gate_push_front(sn_gate_ *gate, struct sni_guest *guest)
+{
+    sni_gate_push(gate, guest);
+    gate->first_ = &guest->waiter.link;
+}
+
+void sni_gate_remove(sn_gate_ *gate, struct sni_guest *guest)
+{
+    struct sni_list *link = &guest->waiter.link;
+    sni_assert_debug(guest->is_queued, "a guest is taken out that is not queued");
+    if (gate->first_ == link)
+        gate->first_ = link->next == link ? NULL : link->next;
+    sni_list_remove(link);
+    guest->is_queued = false;
+}
+
+bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct sni_wakes *wakes)
+{
+    sni_gate_remove(gate, guest);
+    wakes->claims++;
+    struct sni_wake *wake = &wakes->list[wakes->n];
+    *wake = (struct sni_wake){NULL, NULL};
+    if (!sni_wait_claim_locked(&guest->waiter, result, wake))
+        return false;
+    wakes->n += wake->who != NULL;
+    return true;
+}
+
+void sni_wakes_send(const struct sni_wakes *wakes)
+{
+    for (unsigned i = 0; i < wakes->n; i++)
+        sni_wait_wake(&wakes->list[i]);
+}
+
+static const struct sni_gate_kind mark_kind = {.name = "mark"};
+
+void sni_gate_push_mark(sn_gate_ *gate, struct sni_guest *mark)
+{
+    *mark = (struct sni_guest){.kind = &mark_kind};
+    sni_wait_begin(&mark->waiter);
+    (void)sni_wait_claim(&mark->waiter, 0); /* nobody waits there */
+    sni_gate_push(gate, mark);
+}
+
+void sni_gate_pass_all(sn_gate_ *gate, uint64_t word, int result)
+{
+    struct sni_guest mark;
+    sni_gate_push_mark(gate, &mark);
+    for (bool more = true; more;) {
+        struct sni_wakes wakes = {0};
+        struct sni_guest *guest;
+        while (mark.is_queued && (guest = sni_gate_first(gate)) != &mark &&
+               !sni_wakes_full(&wakes)) {
+            guest->is_passed = true;
+            (void)sni_gate_claim(gate, guest, result, &wakes);
+        }
+        more = mark.is_queued && sni_gate_first(gate) != &mark;
+        if (!more && mark.is_queued)
+            sni_gate_remove(gate, &mark);
+        sni_gate_unlock(gate, word);
+        sni_wakes_send(&wakes);
+        if (more)
+            word = sni_gate_lock(gate);
+    }
+}
+
+int sni_gate_finish(sn_gate_ *gate, bool is_idle)
+{
+    /* acquire: pairs with the release of whoever used it last */
+    if (!is_idle || (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_WAITED) != 0)
+        return sni_misuse(-EBUSY, "something was finished that is in use, or waited for");
+    return 0;
+}
+
+/* ---- guests ----------------------------------------------------------------------------- */
+
+void sni_guest_init(struct sni_guest *guest, const struct sni_gate_kind *kind, sn_gate_ *gate,
+                    void *object, uint32_t units)
+{
+    *guest = (struct sni_guest){.kind = kind, .object = object, .units = units, .home = gate};
+    sni_atomic_store(&guest->gate, gate, relaxed); /* relaxed: nobody else knows the guest */
+    guest->who = sni_exec_self();
+}
+
+bool sni_guest_is_coroutine(const struct sni_guest *guest)
+{
+    return guest->who == SNI_SELF_CORO;
+}
+
+int sni_guest_leave(struct sni_guest *guest, int why)
+{
+    /* relaxed: looked at again under the lock of what it says */
+    sn_gate_ *gate = sni_atomic_load(&guest->gate, relaxed);
+    uint64_t word = sni_gate_lock(gate);
+    while (sni_atomic_load(&guest->gate, relaxed) != gate) { /* relaxed: as above */
+        sni_gate_unlock(gate, word);
+        gate = sni_atomic_load(&guest->gate, relaxed); /* relaxed: as above */
+        word = sni_gate_lock(gate);
+    }
+    bool was_queued = guest->is_queued;
+    bool is_passed = guest->is_passed;
+    if (was_queued)
+        sni_gate_remove(gate, guest);
+    if (was_queued && guest->kind->left != NULL)
+        guest->kind->left(guest, word);
+    else
+        sni_gate_unlock(gate, word);
+    if (was_queued)
+        return why;
+    int result = sni_wait_result(&guest->waiter); /* whoever took it out has claimed it, or tried */
+    return result < 0 && is_passed ? 0 : result;
+}
+
+/* The fiber never goes on. */
+static void take_back(struct sni_lent *lent)
+{
+    struct sni_guest *guest = sni_container_of(lent, struct sni_guest, lent);
+    int result = sni_guest_leave(guest, -ECANCELED);
+    if (guest->kind->refuse != NULL)
+        guest->kind->refuse(guest, result);
+}
+
+static int commit(struct sni_guest *guest, sn_deadline until)
+{
+    struct sni_waiter *w = &guest->waiter;
+    bool lends = w->fiber != NULL && w->ops->lend != NULL;
+    if (!lends)
+        return sni_wait_commit(w, until);
+    guest->lent.take_back = take_back;
+    w->ops->lend(w->fiber, &guest->lent);
+    int rc = sni_wait_commit(w, until);
+    w->ops->lend(w->fiber, NULL);
+    return rc;
+}
+
+int sni_guest_wait(struct sni_guest *guest, sn_deadline until)
+{
+    guest->until = until;
+    if (until.ns != SN_NOWAIT.ns && sni_guest_is_coroutine(guest))
+        return sni_misuse(-EDEADLK, "a coroutine waits and would block its worker: await the op");
+    for (;;) {
+        sni_wait_begin(&guest->waiter);
+        int rc = guest->kind->enter(guest);
+        if (rc != SNI_GATE_QUEUED)
+            return rc;
+        rc = commit(guest, guest->until);
+        if (rc < 0)
+            return sni_guest_leave(guest, rc);
+        settle(guest);
+        if (rc != SNI_GATE_AGAIN)
+            return rc;
+    }
+}
+
+/* ---- guests that coroutines await ---------------------------------------------------------- */
+
+struct guest_op {
+    sn_future future;
+    struct sni_guest guest;
+    struct sni_await await;
+    bool is_waiting;
+};
+
+static_assert(sizeof(struct guest_op) <= sizeof(sn_sync_state), "sn_sync_state is too small");
+
+static sn_poll poll_guest(sn_future *fut, sn_cx *cx)
+{
+    struct guest_op *op = sni_container_of(fut, struct guest_op, future);
+    struct sni_guest *guest = &op->guest;
+    for (;;) {
+        if (op->is_waiting) {
+            if (!sni_await_poll(&op->await, cx))
+                return SN_PENDING;
+            op->is_waiting = false;
+            sni_await_finish(&op->await);
+            int rc = sni_wait_result(&guest->waiter);
+            settle(guest);
+            if (rc < 0)
+                return SN_READY(sni_guest_leave(guest, rc));
+            if (rc != SNI_GATE_AGAIN)
+                return SN_READY(rc);
+        }
+        sni_await_begin(&op->await, &guest->waiter);
+        int rc = guest->kind->enter(guest);
+        if (rc != SNI_GATE_QUEUED)
+            return SN_READY(rc);
+        op->is_waiting = true;
+        sni_await_published(&op->await, &guest->waiter);
+    }
+}
+
+static void drop_guest(sn_future *fut)
+{
+    struct guest_op *op = sni_container_of(fut, struct guest_op, future);
+    if (!op->is_waiting)
+        return;
+    int result = sni_guest_leave(&op->guest, -ECANCELED);
+    if (sni_wait_is_over(&op->guest.waiter))
+        sni_await_settle(&op->await);
+    sni_await_finish(&op->await);
+    settle(&op->guest);
+    if (op->guest.kind->refuse != NULL)
+        op->guest.kind->refuse(&op->guest, result);
+}
+
+static const sn_future_vtable guest_vtable = {
+    .poll = poll_guest, .drop = drop_guest, .name = "sync"};
+
+sn_future *sni_guest_op(sn_sync_state *state, const struct sni_gate_kind *kind, sn_gate_ *gate,
+                        void *object, uint32_t units)
+{
+    struct guest_op *op = (struct guest_op *)(void *)state;
+    *op = (struct guest_op){.is_waiting = false};
+    sni_guest_init(&op->guest, kind, gate, object, units);
+    op->guest.who = SNI_SELF_CORO;
+    op->guest.until = SN_FOREVER;
+    return sn_future_init(&op->future, &guest_vtable);
+}
+
+sn_future *sni_guest_op_on(sn_sync_state *state, const struct sni_gate_kind *kind, sn_gate_ *gate,
+                           void *object, sn_mutex *m)
+{
+    sn_future *fut = sni_guest_op(state, kind, gate, object, 0);
+    sni_container_of(fut, struct guest_op, future)->guest.mutex = m;
+    return fut;
+}
