@@ -140,7 +140,7 @@ static void take_injected(void)
     item_take(sni_inject_pop(&inject));
 }
 
-TEST(runq_overflow_against_thief_and_injected_work)
+TEST(runq_overflow_against_thief_and_injected_work, .limit_s = 120)
 {
     static const struct model one = {reset, {push_over, thief_1}, drain};
     model_holds(&one, &(struct model_options){.preemptions = 3, .random = 2000});
