@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_sync.c - src/sync (R90): the mutex and the semaphore, with threads that lock, wait, are handed
- * over to, and whose time is up at any moment. One at a time is inside, what was written inside is
- * there for the next, nobody sleeps for ever, and nothing is left behind. */
+/* test_sync.c - src/sync (R90): the mutex and the semaphore, with threads that lock, wait, are
+ * handed over to, and whose time is up at any moment. One at a time is inside, what was written
+ * inside is there for the next, nobody sleeps for ever, and nothing is left behind. */
 #include "model/model.h"
 
 #include "harness.h"
@@ -158,7 +158,7 @@ TEST(three_threads_one_of_them_impatient_share_a_semaphore, .limit_s = 120)
     model_holds(&units, &(struct model_options){.store_buffers = true, .random = 2000});
 }
 
-/* ---- an event that ends with the wait ---------------------------------------------------------- */
+/* ---- an event that ends with the wait ------------------------------------------------------ */
 
 static void reset_event(void)
 {
@@ -193,7 +193,7 @@ TEST(an_event_is_not_touched_after_the_wait_in_any_interleaving, .limit_s = 120)
     model_holds(&ending, &(struct model_options){.store_buffers = true, .random = 2000});
 }
 
-/* ---- planted ------------------------------------------------------------------------------------ */
+/* ---- planted ------------------------------------------------------------------------------- */
 
 TEST(a_mutex_taken_without_compare_and_swap_is_found, .limit_s = 60)
 {
