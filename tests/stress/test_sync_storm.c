@@ -201,7 +201,7 @@ static void *act_as_thread(void *arg)
     return NULL;
 }
 
-/* ---- coroutines, which race each wait with a nap and drop the loser ---------------------------- */
+/* ---- coroutines, which race each wait with a nap and drop the loser ------------------------- */
 
 typedef struct racer {
     sn_coro coro;
