@@ -149,6 +149,71 @@ SN_API int sn_cond_broadcast(sn_cond *cond);
  *          -EBUSY  it is waited for (misuse) */
 SN_API int sn_cond_finish(sn_cond *cond);
 
+/* ---- reading and writing ------------------------------------------------------------------ */
+
+/* One who writes, or many who read. In order of arrival: a writer waits for those who came before
+ * it, not for readers that come later; and so does a reader for writers. Who reads must not lock
+ * it to read again: a writer may have come in between. */
+typedef struct sn_rwlock {
+    sn_gate_ gate_;
+} sn_rwlock;
+
+/* A free one. */
+#define SN_RWLOCK_INIT {SN_GATE_INIT_(0)}
+
+/* Lock it to write. Whoever locked it must unlock it, as with a mutex.
+ *
+ * Suspends: if anybody reads, writes or waits.   Threads: any.
+ * Returns  0
+ *          -EDEADLK  the caller writes already and would wait for itself for ever (misuse)
+ *          and as above */
+SN_API SN_MUST_USE int sn_rwlock_lock(sn_rwlock *lock, sn_deadline until);
+
+/* sn_rwlock_lock as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_rwlock_lock_op(sn_sync_state *state, sn_rwlock *lock);
+
+/* Unlock what was locked to write.
+ *
+ * Suspends: no.   Threads: the fiber or thread that locked it.
+ * Returns  0
+ *          -EPERM  the caller does not write (misuse); it stays as it was */
+SN_API int sn_rwlock_unlock(sn_rwlock *lock);
+
+/* Go over from writing to reading: nobody writes in between. Others who wait to read may come in.
+ *
+ * Suspends: no.   Threads: the fiber or thread that locked it.
+ * Returns  0; -EPERM as sn_rwlock_unlock */
+SN_API int sn_rwlock_downgrade(sn_rwlock *lock);
+
+/* Lock it to read.
+ *
+ * Suspends: if anybody writes or waits.   Threads: any.
+ * Returns  as sn_rwlock_lock */
+SN_API SN_MUST_USE int sn_rwlock_lock_shared(sn_rwlock *lock, sn_deadline until);
+
+/* sn_rwlock_lock_shared as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_rwlock_lock_shared_op(sn_sync_state *state, sn_rwlock *lock);
+
+/* Unlock what was locked to read, or downgraded.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EPERM  nobody reads (misuse); it stays as it was */
+SN_API int sn_rwlock_unlock_shared(sn_rwlock *lock);
+
+/* The end of such a lock.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is locked or waited for (misuse) */
+SN_API int sn_rwlock_finish(sn_rwlock *lock);
+
 /* ---- semaphore -------------------------------------------------------------------------- */
 
 /* A number of units, taken and given back some at a time. Strictly in order: one that wants many is
@@ -286,6 +351,122 @@ SN_API sn_future *sn_wait_group_wait_op(sn_sync_state *state, sn_wait_group *gro
  * Returns  0
  *          -EBUSY  not all is done, or it is waited for (misuse) */
 SN_API int sn_wait_group_finish(sn_wait_group *group);
+
+/* ---- latch ------------------------------------------------------------------------------ */
+
+/* A number that goes down to 0, once. May be a variable of who waits. */
+typedef struct sn_latch {
+    sn_gate_ gate_;
+} sn_latch;
+
+/* One that waits for `n`: SN_LATCH_INIT(3). */
+#define SN_LATCH_INIT(n) {SN_GATE_INIT_((uint64_t)(uint32_t)(n) << 2)}
+
+/* Count down by `n`. What was written before is visible to who waits.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -ERANGE  it would be less than 0 (misuse); it stays as it was */
+SN_API int sn_latch_arrive(sn_latch *latch, uint32_t n);
+
+/* Wait until it is 0.
+ *
+ * Suspends: if it is not.   Threads: any.
+ * Returns  0; and as above */
+SN_API SN_MUST_USE int sn_latch_wait(sn_latch *latch, sn_deadline until);
+
+/* sn_latch_wait as a future.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 0 */
+SN_API sn_future *sn_latch_wait_op(sn_sync_state *state, sn_latch *latch);
+
+/* The end of a latch.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is waited for (misuse) */
+SN_API int sn_latch_finish(sn_latch *latch);
+
+/* ---- barrier ---------------------------------------------------------------------------- */
+
+/* Nobody goes on before all have come; again and again. */
+typedef struct sn_barrier {
+    sn_gate_ gate_;
+    uint32_t parties_;
+    uint32_t generation_;
+} sn_barrier;
+
+/* One for `n`: SN_BARRIER_INIT(4). For 0 or 1, nobody ever waits. */
+#define SN_BARRIER_INIT(n) {SN_GATE_INIT_(0), (n), 0}
+
+/* Come, and wait until all have. Who does not wait to the end has not come.
+ *
+ * Suspends: unless it is the last to come.   Threads: any.
+ * Returns  1 for the last one, 0 for the others; and as above */
+SN_API SN_MUST_USE int sn_barrier_wait(sn_barrier *barrier, sn_deadline until);
+
+/* sn_barrier_wait as a future. Comes at the first poll; dropped before all have come, it has not.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 1 or 0 */
+SN_API sn_future *sn_barrier_wait_op(sn_sync_state *state, sn_barrier *barrier);
+
+/* The end of a barrier.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  it is waited for (misuse) */
+SN_API int sn_barrier_finish(sn_barrier *barrier);
+
+/* ---- once ------------------------------------------------------------------------------- */
+
+/* What is to be done once, by the first who needs it. */
+typedef struct sn_once {
+    sn_gate_ gate_;
+} sn_once;
+
+/* It is not done. */
+#define SN_ONCE_INIT {SN_GATE_INIT_(0)}
+
+/* What to do: 0 or positive, or an error: then it is not done, and the next one tries. */
+typedef int sn_once_fn(void *arg);
+
+/* Run `fn(arg)`, unless that was done before; if another is at it, wait for that one. It must not
+ * panic: the others would wait for ever.
+ *
+ * Suspends: if another is at it; and as `fn` does.   Threads: any.
+ * Returns  0         it is done
+ *          -EDEADLK  `fn` calls for itself and would wait for ever (misuse)
+ *          what `fn` returned, if that was an error; and as above */
+SN_API SN_MUST_USE int sn_once_run(sn_once *once, sn_once_fn *fn, void *arg, sn_deadline until);
+
+/* The two halves of sn_once_run, for who has more to do than to call a function.
+ *
+ * Suspends: if another is at it.   Threads: any.
+ * Returns  1  the caller must do it, and then call sn_once_end
+ *          0  it is done; and as sn_once_run */
+SN_API SN_MUST_USE int sn_once_begin(sn_once *once, sn_deadline until);
+
+/* sn_once_begin as a future. A dropped one that was to do it leaves it to the next.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `state`; its result is 1 or 0 */
+SN_API sn_future *sn_once_begin_op(sn_sync_state *state, sn_once *once);
+
+/* It is done, or has failed, if `result` is an error.
+ *
+ * Suspends: no.   Threads: the fiber or thread that began.
+ * Returns  0
+ *          -EPERM  the caller had not begun (misuse) */
+SN_API int sn_once_end(sn_once *once, int result);
+
+/* The end of an sn_once.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0
+ *          -EBUSY  somebody is at it, or waits (misuse) */
+SN_API int sn_once_finish(sn_once *once);
 
 SN_END_DECLS
 

@@ -202,7 +202,7 @@ int sni_guest_leave(struct sni_guest *guest, int why)
     else
         sni_gate_unlock(gate, word);
     if (was_queued)
-        return why;
+        return guest->is_passed ? 0 : why; /* it is ours alone now; the kind may have its say */
     int result = sni_wait_result(&guest->waiter); /* whoever took it out has claimed it, or tried */
     return result < 0 && is_passed ? 0 : result;
 }

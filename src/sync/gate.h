@@ -43,7 +43,7 @@ struct sni_gate_kind {
     int (*enter)(struct sni_guest *guest);
 
     /* A guest has left the queue before its turn. With the gate locked, the word as it was; must
-     * unlock it. NULL: nothing but that. */
+     * unlock it. Sets is_passed if it was its turn after all. NULL: nothing but that. */
     void (*left)(struct sni_guest *guest, uint64_t word);
 
     /* A guest does not exist any more: pass on what it was given by a claim with `result`; if that

@@ -7,8 +7,9 @@
  *     WOKEN    a guest was told to try, and has not yet: nobody else needs to be told
  *
  * To lock is to change 0 to self, to unlock is to change self to 0: one read-modify-write each, and
- * the second finds out in passing whether it is the owner that unlocks. Everything else is done
- * with the gate locked.
+ * the second finds out in passing whether it is the owner that unlocks. While a guest that was told
+ * is on its way, both still are, with the other bits as they are. Everything else is done with the
+ * gate locked.
  *
  * Unlocking frees the mutex and tells the first guest to try. Whoever comes meanwhile may take it
  * first (*barging*): a task that locks and unlocks many times in its turn does so at full speed,
@@ -20,9 +21,10 @@
  * clears it: having taken the mutex, whose unlock will see to the others; or queued again behind an
  * owner whose unlock will; or gone, by passing it on (sni_mutex_refuse).
  *
- * Before it queues, a guest looks for some time whether the mutex becomes free: the owner runs on
- * another processor, or else looking is for nothing. Which one it is, the past tells: looks that
- * were of use earn a mutex credit, those that were not cost it.
+ * Before it queues, a guest looks some times whether the mutex has become free, ever more rarely:
+ * each look takes the word away from the owner's processor. If the owner does not run on another
+ * one, looking is for nothing. Which one it is, the past tells: looks that were of use earn a mutex
+ * credit, those that were not cost it.
  *
  * Owning is a matter of fibers and threads. A child that runs on the stack of who joins it counts
  * as the joiner. If it wants a lock that the joiner holds, both wait for each other anyway.
@@ -40,13 +42,14 @@
 
 enum {
     LOSSES_MAX = 3,
-    CREDIT_MAX = 16, /* of looking                            */
-    CREDIT_TRY = 16, /* without credit: one of so many looks  */
+    CREDIT_MAX = 16,  /* of looking                            */
+    CREDIT_TRY = 16,  /* without credit: one of so many looks  */
+    PAUSES_MAX = 128, /* before the last look                   */
 };
 
-/* How often it looks. */
-#ifndef SNI_MUTEX_SPINS
-#define SNI_MUTEX_SPINS 40
+/* Before the first look. */
+#ifndef SNI_MUTEX_PAUSES
+#define SNI_MUTEX_PAUSES 16
 #endif
 
 static_assert(sizeof(sn_mutex) == 24, "sn_mutex has grown");
@@ -138,16 +141,17 @@ static const struct sni_gate_kind mutex_kind = {
 
 /* ---- locking ---------------------------------------------------------------------------- */
 
-/* Look for some time. True: it is ours. */
+/* Look for some time, and ever more rarely. True: it is ours. */
 static bool spin(sn_mutex *m, uintptr_t self)
 {
-    for (int i = 0; i < SNI_MUTEX_SPINS; i++) {
+    for (int pauses = SNI_MUTEX_PAUSES; pauses <= PAUSES_MAX; pauses *= 2) {
+        for (int i = 0; i < pauses; i++)
+            sni_cpu_pause();
         /* relaxed: a guess; acquire: pairs with the release of whoever held it */
         uint64_t word = sni_atomic_load(&m->gate_.word_, relaxed);
         if ((word & (OWNER | SNI_GATE_LOCKED)) == 0 &&
             sni_atomic_cas(&m->gate_.word_, &word, word | self, acquire, relaxed))
             return true;
-        sni_cpu_pause();
     }
     return false;
 }
@@ -185,9 +189,10 @@ int sn_mutex_lock(sn_mutex *m, sn_deadline until)
 {
     uintptr_t self = sni_exec_self();
     uint64_t found = 0;
-    /* acquire: pairs with the release of whoever held it */
-    if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, self, acquire, relaxed)))
-        return 0;
+    do { /* acquire: pairs with the release of whoever held it */
+        if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found | self, acquire, relaxed)))
+            return 0;
+    } while ((found & (OWNER | SNI_GATE_LOCKED)) == 0);
     return lock_slow(m, self, until);
 }
 
@@ -219,9 +224,10 @@ static int unlock_slow(sn_mutex *m, uintptr_t self)
 int sni_mutex_unlock_as(sn_mutex *m, uintptr_t who)
 {
     uint64_t found = who;
-    /* release: pairs with the acquire of whoever takes it next */
-    if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, 0, release, relaxed)))
-        return 0;
+    do { /* release: pairs with the acquire of whoever takes it next */
+        if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found & ~OWNER, release, relaxed)))
+            return 0;
+    } while ((found & ~(uint64_t)SNI_GATE_WAITED) == (who | WOKEN));
     return unlock_slow(m, who);
 }
 

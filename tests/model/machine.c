@@ -38,7 +38,7 @@ struct thread {
     const uint32_t *word; /* PARKED: on this */
     bool timed;           /* PARKED: may time out */
     bool unparked;
-    bool yields; /* others first */
+    bool yields; /* others first, until one has written something */
     struct sni_exec *exec;
 };
 
@@ -132,17 +132,19 @@ static unsigned list_actors(int *actors, bool *current_goes_on)
             !machine.threads[i].yields)
             actors[count++] = i;
     }
-    if (count == 0) { /* only those that wait for others are left */
-        for (int i = 0; i < machine.count; i++) {
-            if (can_run(&machine.threads[i]))
-                actors[count++] = i;
-        }
-    }
-    if (count == 0)
-        return 0;
+    bool anybody = count > 0;
     for (int i = 0; i < machine.count; i++) {
+        anybody = anybody || can_run(&machine.threads[i]);
         if (model_buffer_used(i))
             actors[count++] = MODEL_BUFFER + i;
+    }
+    if (!anybody)
+        return 0;
+    if (count > 0) /* those that wait for others wait for stores too: they do become visible */
+        return count;
+    for (int i = 0; i < machine.count; i++) { /* only those are left */
+        if (can_run(&machine.threads[i]))
+            actors[count++] = i;
     }
     return count;
 }
@@ -183,8 +185,7 @@ static void reschedule(void)
         model_fail("more than %d steps: a livelock", MODEL_STEPS_MAX);
     int next = pick();
     machine.current = next;
-    for (int i = 0; i < machine.count; i++)
-        machine.threads[i].yields = false;
+    machine.threads[next].yields = false;
     if (next == self)
         return;
     if (self == MODEL_NOBODY)
@@ -197,6 +198,12 @@ void model_step(void)
 {
     if (model_running() != MODEL_NOBODY)
         reschedule();
+}
+
+void model_memory_changed(void)
+{
+    for (int i = 0; i < machine.count; i++)
+        machine.threads[i].yields = false;
 }
 
 void model_yield(void)

@@ -195,6 +195,7 @@ void model_buffer_flush_one(int thread)
     struct knowledge *k = &memory.threads[thread];
     struct store *oldest = &k->buffer[0];
     write_bytes(oldest->at, oldest->bytes, oldest->value);
+    model_memory_changed();
     *left_at(oldest->at) = oldest->left;
     k->buffered--;
     memmove(&k->buffer[0], &k->buffer[1], k->buffered * sizeof(k->buffer[0]));
@@ -296,6 +297,7 @@ static void rmw_write(struct knowledge *k, void *at, size_t bytes, uint64_t valu
     if (planted(MODEL_PLANT_SPLIT_RMW, function))
         model_step();
     write_bytes(at, bytes, value);
+    model_memory_changed();
     if (k != NULL) {
         struct clock left = tell(k, order);
         learn(left_at(at), &left);

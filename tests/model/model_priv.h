@@ -29,6 +29,9 @@ bool model_run(const struct model *model, const struct model_options *options,
 /* A step begins: let others go first, if the search says so. */
 void model_step(void);
 
+/* Something was written that all can see: those who wait for that may look again. */
+void model_memory_changed(void);
+
 /* The running thread, or MODEL_NOBODY in setup and check, where nothing is explored. */
 int model_running(void);
 

@@ -9,9 +9,10 @@
 
 #include <sinew/errno.h>
 
-/* Not part of the model: nobody yields a thread here. */
+/* Whoever yields its thread waits for another one. */
 void sni_plat_thread_yield(void)
 {
+    model_yield();
 }
 
 static struct sni_waiter waiter;

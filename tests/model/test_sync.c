@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* test_sync.c - src/sync (R90): the mutex and the semaphore, with threads that lock, wait, are
+ * handed over to, and whose time is up at any moment. One at a time is inside, what was written
+ * inside is there for the next, nobody sleeps for ever, and nothing is left behind. */
+#include "model/model.h"
+
+#include "harness.h"
+#include "sync/gate.h"
+
+#include <sinew/errno.h>
+
+static sn_mutex mutex;
+static sn_sem sem;
+static sn_event event;
+static struct model_data guarded;
+static int inside;
+static int got[3]; /* 1: was in; else an error */
+
+static void forget(void)
+{
+    guarded = (struct model_data){0};
+    inside = 0;
+    for (int i = 0; i < 3; i++)
+        got[i] = 0;
+}
+
+/* ---- the mutex ------------------------------------------------------------------------------ */
+
+static void reset_mutex(void)
+{
+    forget();
+    mutex = (sn_mutex)SN_MUTEX_INIT;
+}
+
+static void reset_fair_mutex(void)
+{
+    forget();
+    mutex = (sn_mutex)SN_MUTEX_FAIR_INIT;
+}
+
+static void lock_until(sn_deadline until)
+{
+    int rc = sn_mutex_lock(&mutex, until);
+    if (rc == 0) {
+        MODEL_CHECK(inside++ == 0);
+        model_write(&guarded);
+        MODEL_CHECK(--inside == 0);
+        MODEL_CHECK(sn_mutex_unlock(&mutex) == 0);
+    }
+    got[model_self()] = rc == 0 ? 1 : rc;
+}
+
+static void lock_patiently(void)
+{
+    lock_until(SN_FOREVER);
+}
+
+/* The explorer decides when it is over: at any time. */
+static void lock_impatiently(void)
+{
+    lock_until(sn_deadline_at_(1));
+}
+
+static void lock_twice(void)
+{
+    lock_until(SN_FOREVER);
+    lock_until(SN_FOREVER);
+}
+
+static void check_patient(void)
+{
+    for (int i = 0; i < 3; i++)
+        MODEL_CHECK(got[i] == 1 || (i == 2 && got[i] == -ETIMEDOUT));
+    MODEL_CHECK(mutex.gate_.word_.raw_ == 0 && mutex.gate_.first_ == NULL);
+}
+
+static const struct model three = {
+    reset_mutex, {lock_patiently, lock_patiently, lock_impatiently}, check_patient};
+static const struct model three_fair = {
+    reset_fair_mutex, {lock_patiently, lock_patiently, lock_impatiently}, check_patient};
+
+static void check_two(void)
+{
+    MODEL_CHECK(got[0] == 1 && got[1] == 1);
+    MODEL_CHECK(mutex.gate_.word_.raw_ == 0 && mutex.gate_.first_ == NULL);
+}
+
+static const struct model two = {reset_mutex, {lock_twice, lock_twice}, check_two};
+
+TEST(three_threads_one_of_them_impatient_share_a_mutex, .limit_s = 120)
+{
+    model_holds(&three, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&three, &(struct model_options){.store_buffers = true, .random = 2000});
+}
+
+TEST(three_threads_one_of_them_impatient_share_a_fair_mutex, .limit_s = 120)
+{
+    model_holds(&three_fair, &(struct model_options){.preemptions = 3, .random = 2000});
+}
+
+TEST(two_threads_overtake_each_other_at_a_mutex, .limit_s = 120)
+{
+    model_holds(&two, &(struct model_options){.preemptions = 3, .random = 2000});
+}
+
+/* ---- the semaphore --------------------------------------------------------------------------- */
+
+static void reset_sem(void)
+{
+    forget();
+    sem = (sn_sem)SN_SEM_INIT(2);
+}
+
+static void take(uint32_t units, sn_deadline until)
+{
+    int rc = sn_sem_acquire(&sem, units, until);
+    if (rc == 0) {
+        inside += (int)units;
+        MODEL_CHECK(inside <= 2);
+        if (units == 2)
+            model_write(&guarded);
+        else
+            model_read(&guarded);
+        inside -= (int)units;
+        MODEL_CHECK(sn_sem_release(&sem, units) == 0);
+    }
+    got[model_self()] = rc == 0 ? 1 : rc;
+}
+
+static void take_one(void)
+{
+    take(1, SN_FOREVER);
+}
+
+static void take_both(void)
+{
+    take(2, SN_FOREVER);
+}
+
+static void take_both_impatiently(void)
+{
+    take(2, sn_deadline_at_(1));
+}
+
+static void check_sem(void)
+{
+    for (int i = 0; i < 3; i++)
+        MODEL_CHECK(got[i] == 1 || (i == 2 && got[i] == -ETIMEDOUT));
+    MODEL_CHECK(sem.gate_.word_.raw_ == 2 << 2 && sem.gate_.first_ == NULL);
+}
+
+static const struct model units = {
+    reset_sem, {take_one, take_both, take_both_impatiently}, check_sem};
+
+TEST(three_threads_one_of_them_impatient_share_a_semaphore, .limit_s = 120)
+{
+    model_holds(&units, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&units, &(struct model_options){.store_buffers = true, .random = 2000});
+}
+
+/* ---- an event that ends with the wait ------------------------------------------------------ */
+
+static void reset_event(void)
+{
+    forget();
+    event = (sn_event)SN_EVENT_INIT;
+}
+
+static void set_event(void)
+{
+    model_write(&guarded);
+    (void)sn_event_set(&event);
+}
+
+/* Afterwards the memory is used otherwise: a setter that comes late would find that out. */
+static void wait_for_event(void)
+{
+    MODEL_CHECK(sn_event_wait(&event, SN_FOREVER) == 0);
+    model_read(&guarded);
+    sni_atomic_store(&event.gate_.word_, UINT64_MAX & ~(uint64_t)7, relaxed); /* relaxed: ours */
+}
+
+static void check_event(void)
+{
+    MODEL_CHECK(event.gate_.word_.raw_ == (UINT64_MAX & ~(uint64_t)7));
+}
+
+static const struct model ending = {reset_event, {wait_for_event, set_event}, check_event};
+
+TEST(an_event_is_not_touched_after_the_wait_in_any_interleaving, .limit_s = 120)
+{
+    model_holds(&ending, &(struct model_options){.preemptions = 4, .random = 2000});
+    model_holds(&ending, &(struct model_options){.store_buffers = true, .random = 2000});
+}
+
+/* ---- planted ------------------------------------------------------------------------------- */
+
+TEST(a_mutex_taken_without_compare_and_swap_is_found, .limit_s = 60)
+{
+    model_finds(
+        &three,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sn_mutex_lock"}, "");
+}
+
+TEST(a_mutex_that_acquires_nothing_is_found, .limit_s = 60)
+{
+    model_finds(&two,
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sn_mutex_lock"},
+                "race");
+}
+
+TEST(a_mutex_that_releases_nothing_is_found, .limit_s = 60)
+{
+    model_finds(
+        &two,
+        &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_mutex_unlock_as"},
+        "race");
+}
+
+TEST(a_gate_locked_without_compare_and_swap_is_found, .limit_s = 60)
+{
+    model_finds(
+        &three,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_gate_lock"}, "");
+}
+
+TEST(units_taken_without_compare_and_swap_are_found, .limit_s = 60)
+{
+    model_finds(
+        &units,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sn_sem_acquire"}, "");
+}
+
+TEST(units_that_release_nothing_are_found, .limit_s = 60)
+{
+    model_finds(&units,
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sn_sem_release"},
+                "race");
+}
