@@ -229,61 +229,6 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
     leave_to(c, wake);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
-
-struct visit {
-    struct sni_waiter waiter;
-    struct sni_party party;
-    struct sni_lent lent;
-    struct sni_chan *chan;
-};
-
-static void leave(struct visit *v)
-{
-    lock(v->chan);
-    sni_list_remove(&v->party.link);
-    unlock(v->chan);
-}
-
-/* The fiber never goes on. */
-static void take_back(struct sni_lent *lent)
-{
-    leave(sni_container_of(lent, struct visit, lent));
-}
-
-static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
-{
-    if (waiter->fiber != NULL && waiter->ops->lend != NULL)
-        waiter->ops->lend(waiter->fiber, lent);
-}
-
-/* Wait in `list` until served. Under the lock, which is given back. */
-static int wait_in(struct sni_chan *c, struct sni_list *list, void *value, sn_deadline until)
-{
-    struct visit v;
-    if (until.ns <= 0) {
-        unlock(c);
-        return -ETIMEDOUT;
-    }
-    sni_wait_begin(&v.waiter);
-    if (sni_unlikely(v.waiter.fiber == NULL && sni_exec_current() != NULL)) {
-        unlock(c);
-        return sni_misuse(-EDEADLK, "a coroutine waits at a channel and would block its worker");
-    }
-    v.party = (struct sni_party){.waiter = &v.waiter, .value = value};
-    sni_list_init(&v.party.link);
-    sni_list_push_back(list, &v.party.link);
-    unlock(c);
-    v.lent.take_back = take_back;
-    v.chan = c;
-    lend(&v.waiter, &v.lent);
-    int rc = sni_wait_commit(&v.waiter, until);
-    lend(&v.waiter, NULL);
-    if (rc < 0)
-        leave(&v);
-    return rc;
-}
-
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
@@ -295,7 +240,7 @@ int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
     lock(c);
     int rc = sni_chan_put(c, value, &wake);
     if (rc == -EAGAIN)
-        return wait_in(c, &c->senders, (void *)(uintptr_t)value, until);
+        return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
     leave_to(c, &wake);
     return rc;
 }
@@ -309,7 +254,7 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     lock(c);
     int rc = sni_chan_take(c, value, &wake);
     if (rc == -EAGAIN)
-        return wait_in(c, &c->receivers, value, until);
+        return sni_source_wait(&c->source, &c->receivers, value, until);
     leave_to(c, &wake);
     return rc;
 }
@@ -338,7 +283,7 @@ ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n, sn_deadline 
             }
         }
         if (rc == -EAGAIN) {
-            rc = wait_in(c, &c->senders, (void *)(uintptr_t)at, until);
+            rc = sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)at, until);
             if (rc == 0) {
                 done++;
                 at += c->element_bytes;
@@ -369,7 +314,7 @@ ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n, sn_deadline until)
             }
         }
         if (rc == -EAGAIN && done == 0) {
-            rc = wait_in(c, &c->receivers, at, until);
+            rc = sni_source_wait(&c->source, &c->receivers, at, until);
             return rc == 0 ? 1 : rc;
         }
         leave_to(c, &wake);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_chan.c - src/sync/chan_core.c and select.c, all interleavings of a few calls (R91, R92): what
- * was sent is received once or still its sender's, whoever waits is served or told, whatever the
- * deadlines do; and two selects that meet from both sides neither deadlock nor both lose.
+/* test_chan.c - src/sync/chan_core.c and select.c, all interleavings of a few calls (R91, R92):
+ * what was sent is received once or still its sender's, whoever waits is served or told, whatever
+ * the deadlines do; and two selects that meet from both sides neither deadlock nor both lose.
  *
- * A wait for ever that is never ended shows as a deadlock. A deadline comes when the search likes. */
+ * A wait that is never ended shows as a deadlock. A deadline comes when the search likes. */
 #include "model/model.h"
 
 #include "harness.h"
@@ -20,7 +20,7 @@ static int values[MODEL_THREADS_MAX][2];  /* what it received                  *
 
 #define SOON sn_deadline_at_(1) /* a deadline; the search decides when it has come */
 
-/* The last one first: then each has the same address in all executions, as has the order of locks. */
+/* The last one first: then each has the same address in all executions, and locks their order. */
 static void destroy_all(void)
 {
     for (int i = CHANNELS - 1; i >= 0; i--) {
