@@ -141,7 +141,7 @@ static bool get(struct sni_chan *c, void *to, struct sni_wake *wake)
     return false;
 }
 
-int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
+static inline int put(struct sni_chan *c, const void *value, struct sni_wake *wake)
 {
     if (sni_unlikely(c->is_closed))
         return -EPIPE;
@@ -160,7 +160,7 @@ int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
     return 0;
 }
 
-int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
+static inline int take(struct sni_chan *c, void *value, struct sni_wake *wake)
 {
     if (sni_likely(c->len > 0)) {
         pop(c, value);
@@ -171,6 +171,16 @@ int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
     if (!sni_list_empty(&c->senders) && get(c, value, wake))
         return 0;
     return c->is_closed ? -EPIPE : -EAGAIN;
+}
+
+int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
+{
+    return put(c, value, wake);
+}
+
+int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
+{
+    return take(c, value, wake);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -231,18 +241,38 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
 
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
+/* Without waiting. -EAGAIN: it must, and the lock is still held. Never inlined: without a variable
+ * whose address was taken, sn_chan_send goes on to the wait by a jump and leaves no frame behind;
+ * sni_wait_commit_near tells why that counts. */
+SNI_NEVER_INLINE static int try_send(struct sni_chan *c, const void *value)
+{
+    struct sni_wake wake = {NULL, NULL};
+    lock(c);
+    int rc = put(c, value, &wake);
+    if (sni_likely(rc != -EAGAIN))
+        leave_to(c, &wake);
+    return rc;
+}
+
+SNI_NEVER_INLINE static int try_recv(struct sni_chan *c, void *value)
+{
+    struct sni_wake wake = {NULL, NULL};
+    lock(c);
+    int rc = take(c, value, &wake);
+    if (sni_likely(rc != -EAGAIN))
+        leave_to(c, &wake);
+    return rc;
+}
+
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
 {
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    struct sni_wake wake = {NULL, NULL};
-    lock(c);
-    int rc = sni_chan_put(c, value, &wake);
-    if (rc == -EAGAIN)
-        return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
-    leave_to(c, &wake);
-    return rc;
+    int rc = try_send(c, value);
+    if (sni_likely(rc != -EAGAIN))
+        return rc;
+    return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
 }
 
 int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
@@ -250,13 +280,10 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    struct sni_wake wake = {NULL, NULL};
-    lock(c);
-    int rc = sni_chan_take(c, value, &wake);
-    if (rc == -EAGAIN)
-        return sni_source_wait(&c->source, &c->receivers, value, until);
-    leave_to(c, &wake);
-    return rc;
+    int rc = try_recv(c, value);
+    if (sni_likely(rc != -EAGAIN))
+        return rc;
+    return sni_source_wait(&c->source, &c->receivers, value, until);
 }
 
 static ptrdiff_t count_or(size_t done, int rc)

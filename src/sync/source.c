@@ -45,8 +45,9 @@ int sni_source_wait(struct sni_source *source, struct sni_list *list, void *valu
         sni_mutex_unlock(&source->lock);
         return -ETIMEDOUT;
     }
-    sni_wait_begin(&v.waiter);
-    if (sni_unlikely(v.waiter.fiber == NULL && sni_exec_current() != NULL)) {
+    struct sni_exec *exec = sni_exec_current();
+    sni_wait_begin_on(&v.waiter, exec);
+    if (sni_unlikely(v.waiter.fiber == NULL && exec != NULL)) {
         sni_mutex_unlock(&source->lock);
         return sni_misuse(-EDEADLK, "a coroutine waits at a channel and would block its worker");
     }
@@ -57,7 +58,7 @@ int sni_source_wait(struct sni_source *source, struct sni_list *list, void *valu
     v.lent.take_back = take_back;
     v.source = source;
     lend(&v.waiter, &v.lent);
-    int rc = sni_wait_commit(&v.waiter, until);
+    int rc = sni_wait_commit_near(&v.waiter, exec, until);
     lend(&v.waiter, NULL);
     if (rc < 0)
         leave(&v);
