@@ -154,6 +154,102 @@ SN_API size_t sn_chan_len(sn_chan *ch);
  * Returns  the capacity; SN_CHAN_UNBOUNDED; 0 for what is not a channel */
 SN_API size_t sn_chan_cap(sn_chan *ch);
 
+/* ---- broadcast ------------------------------------------------------------------------- */
+
+/* A channel whose values all subscribers get. It keeps the last so many; who is too slow loses the
+ * oldest, and learns how many. A sender never waits. */
+typedef struct sn_broadcast sn_broadcast;
+
+/* How far somebody has come. The memory is the caller's, for one task at a time. */
+typedef struct sn_subscription {
+    sn_broadcast *from_;
+    uint64_t next_;
+} sn_subscription;
+
+/* Make one that keeps the last `capacity` elements (1 to SN_CHAN_CAPACITY_MAX) of `element_bytes`.
+ *
+ * Suspends: no.   Threads: any, also outside a runtime.
+ * Returns  0; -EINVAL, -ENOMEM as sn_chan_create
+ * Owns: sn_broadcast_destroy gives it back. */
+SN_API SN_MUST_USE int sn_broadcast_create(sn_broadcast **out, size_t element_bytes,
+                                           size_t capacity);
+
+/* Free it. Nobody may use it any more. NULL is fine.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF: not a broadcast, or gone (misuse) */
+SN_API int sn_broadcast_destroy(sn_broadcast *b);
+
+/* No more values: subscribers get what is left, then -EPIPE.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF as sn_broadcast_destroy */
+SN_API int sn_broadcast_close(sn_broadcast *b);
+
+/* Give a copy of the element at `value` to all subscribers.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EPIPE: it is closed; -EBADF as sn_broadcast_destroy */
+SN_API SN_MUST_USE int sn_broadcast_send(sn_broadcast *b, const void *value);
+
+/* Begin to receive: what is sent from now on.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF as sn_broadcast_destroy
+ * Owns: `sub` needs no end, and may be copied: the copy goes its own way. */
+SN_API int sn_broadcast_subscribe(sn_broadcast *b, sn_subscription *sub);
+
+/* Receive the next element into `value`, waiting for it until `until`.
+ *
+ * Suspends: yes, if it must wait.   Threads: any, one at a time for a subscription.
+ * Returns  0, or how many were lost before this one (at most INT32_MAX is said)
+ *          -EPIPE, -ETIMEDOUT, -EDEADLK, -EBADF, -ECANCELED as sn_chan_recv */
+SN_API SN_MUST_USE int sn_broadcast_recv(sn_subscription *sub, void *value, sn_deadline until);
+
+/* ---- watch ----------------------------------------------------------------------------- */
+
+/* One value, the latest, and how often it was set. */
+typedef struct sn_watch sn_watch;
+
+/* Make one with a copy of the element at `value`, which is version 1.
+ *
+ * Suspends: no.   Threads: any, also outside a runtime.
+ * Returns  0; -EINVAL, -ENOMEM as sn_chan_create
+ * Owns: sn_watch_destroy gives it back. */
+SN_API SN_MUST_USE int sn_watch_create(sn_watch **out, size_t element_bytes, const void *value);
+
+/* Free it. Nobody may use it any more. NULL is fine.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF: not a watch, or gone (misuse) */
+SN_API int sn_watch_destroy(sn_watch *w);
+
+/* No more versions: who has seen the last one gets -EPIPE instead of waiting.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF as sn_watch_destroy */
+SN_API int sn_watch_close(sn_watch *w);
+
+/* Put a copy of the element at `value` in place of the one before: a new version.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EPIPE: it is closed; -EBADF as sn_watch_destroy */
+SN_API SN_MUST_USE int sn_watch_set(sn_watch *w, const void *value);
+
+/* Copy the latest to `value`; `version`, if not NULL, learns which one it is.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  0; -EBADF as sn_watch_destroy */
+SN_API SN_MUST_USE int sn_watch_get(sn_watch *w, void *value, uint64_t *version);
+
+/* Wait until there is another version than `*version`, copy it to `value`, and say which one it is.
+ * Those in between are not to be had. Begin with 0 to get the present one at once.
+ *
+ * Suspends: yes, if it must wait.   Threads: any.
+ * Returns  0; -EPIPE, -ETIMEDOUT, -EDEADLK, -EBADF, -ECANCELED as sn_chan_recv */
+SN_API SN_MUST_USE int sn_watch_recv(sn_watch *w, void *value, uint64_t *version,
+                                     sn_deadline until);
+
 /* ---- for coroutines -------------------------------------------------------------------- */
 
 /* The memory of a send or receive that a coroutine awaits. */

@@ -141,7 +141,7 @@ static bool get(struct sni_chan *c, void *to, struct sni_wake *wake)
     return false;
 }
 
-int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
+static inline int put(struct sni_chan *c, const void *value, struct sni_wake *wake)
 {
     if (sni_unlikely(c->is_closed))
         return -EPIPE;
@@ -160,7 +160,7 @@ int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
     return 0;
 }
 
-int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
+static inline int take(struct sni_chan *c, void *value, struct sni_wake *wake)
 {
     if (sni_likely(c->len > 0)) {
         pop(c, value);
@@ -171,6 +171,16 @@ int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
     if (!sni_list_empty(&c->senders) && get(c, value, wake))
         return 0;
     return c->is_closed ? -EPIPE : -EAGAIN;
+}
+
+int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake)
+{
+    return put(c, value, wake);
+}
+
+int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake)
+{
+    return take(c, value, wake);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -229,75 +239,40 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
     leave_to(c, wake);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* ---- sending and receiving ------------------------------------------------------------------ */
 
-struct visit {
-    struct sni_waiter waiter;
-    struct sni_party party;
-    struct sni_lent lent;
-    struct sni_chan *chan;
-};
-
-static void leave(struct visit *v)
+/* Without waiting. -EAGAIN: it must, and the lock is still held. Never inlined: without a variable
+ * whose address was taken, sn_chan_send goes on to the wait by a jump and leaves no frame behind;
+ * sni_wait_commit_near tells why that counts. */
+SNI_NEVER_INLINE static int try_send(struct sni_chan *c, const void *value)
 {
-    lock(v->chan);
-    sni_list_remove(&v->party.link);
-    unlock(v->chan);
-}
-
-/* The fiber never goes on. */
-static void take_back(struct sni_lent *lent)
-{
-    leave(sni_container_of(lent, struct visit, lent));
-}
-
-static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
-{
-    if (waiter->fiber != NULL && waiter->ops->lend != NULL)
-        waiter->ops->lend(waiter->fiber, lent);
-}
-
-/* Wait in `list` until served. Under the lock, which is given back. */
-static int wait_in(struct sni_chan *c, struct sni_list *list, void *value, sn_deadline until)
-{
-    struct visit v;
-    if (until.ns <= 0) {
-        unlock(c);
-        return -ETIMEDOUT;
-    }
-    sni_wait_begin(&v.waiter);
-    if (sni_unlikely(v.waiter.fiber == NULL && sni_exec_current() != NULL)) {
-        unlock(c);
-        return sni_misuse(-EDEADLK, "a coroutine waits at a channel and would block its worker");
-    }
-    v.party = (struct sni_party){.waiter = &v.waiter, .value = value};
-    sni_list_init(&v.party.link);
-    sni_list_push_back(list, &v.party.link);
-    unlock(c);
-    v.lent.take_back = take_back;
-    v.chan = c;
-    lend(&v.waiter, &v.lent);
-    int rc = sni_wait_commit(&v.waiter, until);
-    lend(&v.waiter, NULL);
-    if (rc < 0)
-        leave(&v);
+    struct sni_wake wake = {NULL, NULL};
+    lock(c);
+    int rc = put(c, value, &wake);
+    if (sni_likely(rc != -EAGAIN))
+        leave_to(c, &wake);
     return rc;
 }
 
-/* ---- sending and receiving ------------------------------------------------------------------ */
+SNI_NEVER_INLINE static int try_recv(struct sni_chan *c, void *value)
+{
+    struct sni_wake wake = {NULL, NULL};
+    lock(c);
+    int rc = take(c, value, &wake);
+    if (sni_likely(rc != -EAGAIN))
+        leave_to(c, &wake);
+    return rc;
+}
 
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
 {
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    struct sni_wake wake = {NULL, NULL};
-    lock(c);
-    int rc = sni_chan_put(c, value, &wake);
-    if (rc == -EAGAIN)
-        return wait_in(c, &c->senders, (void *)(uintptr_t)value, until);
-    leave_to(c, &wake);
-    return rc;
+    int rc = try_send(c, value);
+    if (sni_likely(rc != -EAGAIN))
+        return rc;
+    return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
 }
 
 int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
@@ -305,13 +280,10 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    struct sni_wake wake = {NULL, NULL};
-    lock(c);
-    int rc = sni_chan_take(c, value, &wake);
-    if (rc == -EAGAIN)
-        return wait_in(c, &c->receivers, value, until);
-    leave_to(c, &wake);
-    return rc;
+    int rc = try_recv(c, value);
+    if (sni_likely(rc != -EAGAIN))
+        return rc;
+    return sni_source_wait(&c->source, &c->receivers, value, until);
 }
 
 static ptrdiff_t count_or(size_t done, int rc)
@@ -338,7 +310,7 @@ ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n, sn_deadline 
             }
         }
         if (rc == -EAGAIN) {
-            rc = wait_in(c, &c->senders, (void *)(uintptr_t)at, until);
+            rc = sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)at, until);
             if (rc == 0) {
                 done++;
                 at += c->element_bytes;
@@ -369,7 +341,7 @@ ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n, sn_deadline until)
             }
         }
         if (rc == -EAGAIN && done == 0) {
-            rc = wait_in(c, &c->receivers, at, until);
+            rc = sni_source_wait(&c->source, &c->receivers, at, until);
             return rc == 0 ? 1 : rc;
         }
         leave_to(c, &wake);

@@ -78,4 +78,15 @@ static inline bool sni_party_refuse(struct sni_party *p, struct sni_wake *wake)
     return sni_wait_claim_locked(p->waiter, p->is_case ? p->index + SNI_CASES_MAX : -EPIPE, wake);
 }
 
+/* Wait in `list` of `source` until served, with `value` for whoever serves. Under the lock, which
+ * is given back.
+ *
+ * Returns  what the claim said: 0 served, -EPIPE closed; -ETIMEDOUT, -EDEADLK (misuse),
+ *          -ECANCELED */
+int sni_source_wait(struct sni_source *source, struct sni_list *list, void *value,
+                    sn_deadline until);
+
+/* Serve, or refuse, all who are in `list` now. Under the lock, which is given back. */
+void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool refuse);
+
 #endif

@@ -27,7 +27,7 @@
 #include <sinew/errno.h>
 
 enum {
-    OPEN,
+    OPEN, /* zero, as sni_wait_begin_on has it */
     PARKED,
     CLAIMED,
     STATE_BITS = 2,
@@ -51,13 +51,7 @@ static int result_of(uint32_t state)
 
 void sni_wait_begin(struct sni_waiter *w)
 {
-    struct sni_exec *exec = sni_exec_current();
-    /* relaxed: nobody else knows `w` yet */
-    sni_atomic_store(&w->state, OPEN, relaxed);
-    w->fiber = exec != NULL ? exec->fiber : NULL;
-    w->ops = w->fiber != NULL ? exec->ops : NULL;
-    w->interrupt = NULL;
-    sni_list_init(&w->link);
+    sni_wait_begin_on(w, sni_exec_current());
 }
 
 void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who)

@@ -42,11 +42,20 @@ struct sni_waiter {
 /* Bind `w` to the running fiber, or to this thread if there is none. */
 void sni_wait_begin(struct sni_waiter *w);
 
+/* The same for who has asked for sni_exec_current already. */
+static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec);
+
 /* Sleep until `w` is claimed, or interrupted because `until` has passed.
  *
  * Returns  the result given by the claimer; -ETIMEDOUT, in which case the caller unlinks w;
  *          -ENOTSUP  a fiber's executor keeps no time, and the wait is over as for -ETIMEDOUT */
 int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
+
+/* sni_wait_commit for who counts nanoseconds. `exec` is what sni_exec_current said at the begin. A
+ * fiber that waits for ever is left right here: each function between the switch and whoever waits
+ * is a return that the processor predicts wrongly, because others have returned meanwhile. */
+static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
+                                       sn_deadline until);
 
 /* End the wait of `w`, whose memory the caller keeps alive, before its time: `why` is -ETIMEDOUT
  * or -ECANCELED. */
@@ -85,6 +94,24 @@ int sni_wait_result(const struct sni_waiter *w);
 
 /* Whether `w` has been claimed. What the claimer wrote before is visible then. */
 bool sni_wait_is_over(const struct sni_waiter *w);
+
+static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec)
+{
+    sni_atomic_store(&w->state, 0, relaxed); /* OPEN; relaxed: nobody else knows `w` yet */
+    w->fiber = exec != NULL ? exec->fiber : NULL;
+    w->ops = w->fiber != NULL ? exec->ops : NULL;
+    w->interrupt = NULL;
+    sni_list_init(&w->link);
+}
+
+static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
+                                       sn_deadline until)
+{
+    if (w->fiber == NULL || until.ns != INT64_MAX)
+        return sni_wait_commit(w, until);
+    w->ops->suspend(exec, w); /* claimed meanwhile: it comes back at once */
+    return sni_wait_result(w);
+}
 
 /* Give other threads a turn. */
 void sni_wait_yield_thread(void);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* source.c - waiting in a line, for plain calls.
+ *
+ * A fiber of a runtime that was shut down never goes on: whoever abandons it takes its party out of
+ * the line (sni_lent), under the lock; so nobody serves it any more, and who was just about to has
+ * come to an end. */
+#include "sync/source.h"
+
+#include "base/assert.h"
+
+enum {
+    WAKES = 16, /* that are paid in one go */
+};
+
+struct visit {
+    struct sni_waiter waiter;
+    struct sni_party party;
+    struct sni_lent lent;
+    struct sni_source *source;
+};
+
+static void leave(struct visit *v)
+{
+    sni_mutex_lock(&v->source->lock);
+    sni_list_remove(&v->party.link);
+    sni_mutex_unlock(&v->source->lock);
+}
+
+static void take_back(struct sni_lent *lent)
+{
+    leave(sni_container_of(lent, struct visit, lent));
+}
+
+static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
+{
+    if (waiter->fiber != NULL && waiter->ops->lend != NULL)
+        waiter->ops->lend(waiter->fiber, lent);
+}
+
+int sni_source_wait(struct sni_source *source, struct sni_list *list, void *value,
+                    sn_deadline until)
+{
+    struct visit v;
+    if (until.ns <= 0) {
+        sni_mutex_unlock(&source->lock);
+        return -ETIMEDOUT;
+    }
+    struct sni_exec *exec = sni_exec_current();
+    sni_wait_begin_on(&v.waiter, exec);
+    if (sni_unlikely(v.waiter.fiber == NULL && exec != NULL)) {
+        sni_mutex_unlock(&source->lock);
+        return sni_misuse(-EDEADLK, "a coroutine waits at a channel and would block its worker");
+    }
+    v.party = (struct sni_party){.waiter = &v.waiter, .value = value};
+    sni_list_init(&v.party.link);
+    sni_list_push_back(list, &v.party.link);
+    sni_mutex_unlock(&source->lock);
+    v.lent.take_back = take_back;
+    v.source = source;
+    lend(&v.waiter, &v.lent);
+    int rc = sni_wait_commit_near(&v.waiter, exec, until);
+    lend(&v.waiter, NULL);
+    if (rc < 0)
+        leave(&v);
+    return rc;
+}
+
+/* Wake the first of the list that still waits. */
+static bool wake_one(struct sni_list *list, bool refuse, struct sni_wake *wake)
+{
+    struct sni_list *link;
+    while ((link = sni_list_pop_front(list)) != NULL) {
+        struct sni_party *p = sni_container_of(link, struct sni_party, link);
+        if (refuse ? sni_party_refuse(p, wake) : sni_party_claim(p, wake))
+            return true;
+    }
+    return false;
+}
+
+void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool refuse)
+{
+    /* Who comes from now on waits for something else. The list stays under the lock: those in it
+     * may time out and take themselves out. */
+    struct sni_list now;
+    sni_list_init(&now);
+    if (!sni_list_empty(list)) {
+        sni_list_insert(list, &now);
+        sni_list_remove(list);
+    }
+    bool more;
+    do {
+        struct sni_wake wakes[WAKES] = {{NULL, NULL}};
+        unsigned n = 0;
+        while (n < WAKES && wake_one(&now, refuse, &wakes[n]))
+            n++;
+        more = n == WAKES;
+        sni_mutex_unlock(&source->lock);
+        for (unsigned i = 0; i < n; i++)
+            sni_wait_wake(&wakes[i]);
+        if (more)
+            sni_mutex_lock(&source->lock);
+    } while (more);
+}
