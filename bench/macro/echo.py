@@ -318,7 +318,7 @@ def read_options():
     parser.add_argument("--json", metavar="FILE", help="default: bench/echo.jsonl in the build")
     args = parser.parse_args()
     quick = args.quick
-    args.rounds = args.rounds or (2 if quick else 5)
+    args.rounds = args.rounds or (3 if quick else 5)
     args.window = args.window or (0.3 if quick else 1.0)
     args.conns = args.conns or ([1, 64, 1000] if quick else [1, 64, 1000, IDLE_CONNS])
     args.limit = args.limit or (110 if quick else 1800)
