@@ -15,6 +15,9 @@
     ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
 /* For functions that are rarely called, so that the compiler lays their callers out for speed. */
+/* For the few functions whose callers must not have a frame. */
+#define SNI_ALWAYS_INLINE inline __attribute__((always_inline))
+
 #define SNI_COLD __attribute__((cold))
 
 /* For functions whose body must stay a secret to their callers, also with link-time

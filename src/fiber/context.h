@@ -56,7 +56,12 @@ static inline void sni_context_finish(struct sni_context *ctx);
 static inline void *sni_context_switch(struct sni_context *from, struct sni_context *to,
                                        void *pass);
 
-/* The same for the last time: `from` will never go on. Its stack may be used for something else
+/* land(sni_context_switch(from, to, pass)), for the end of a function: then there is neither a
+ * frame nor a wrongly predicted return between the switch and the caller of that function. */
+static inline void sni_context_switch_last(struct sni_context *from, struct sni_context *to,
+                                           void *pass, sni_context_fn land);
+
+/* A switch that is the last one: `from` will never go on. Its stack may be used for something else
  * as soon as `to` goes on. */
 _Noreturn static inline void sni_context_exit(struct sni_context *from, struct sni_context *to,
                                               void *pass);
@@ -88,6 +93,10 @@ static inline void *sni_context_switch_fp(struct sni_context *from, struct sni_c
 /* The bare switch. */
 void *sni_context_jump(struct sni_context *from, struct sni_context *to, void *pass);
 
+/* The same, and then land(). */
+void sni_context_leave(struct sni_context *from, struct sni_context *to, void *pass,
+                       sni_context_fn land);
+
 /* The bare make. */
 void sni_context_prepare(struct sni_context *ctx, void *stack_lo, void *stack_hi,
                          sni_context_fn entry);
@@ -105,6 +114,16 @@ static inline void sni_context_finish(struct sni_context *ctx)
 static inline void *sni_context_switch(struct sni_context *from, struct sni_context *to, void *pass)
 {
     return sni_note_switch(from, to, pass);
+}
+
+static inline void sni_context_switch_last(struct sni_context *from, struct sni_context *to,
+                                           void *pass, sni_context_fn land)
+{
+#ifdef SINEW_FIBER_NOTES
+    land(sni_note_switch(from, to, pass));
+#else
+    sni_context_leave(from, to, pass, land);
+#endif
 }
 
 _Noreturn static inline void sni_context_exit(struct sni_context *from, struct sni_context *to,

@@ -75,16 +75,6 @@ static bool push_by_priority(struct sni_sched *sched, struct sni_task *task)
 
 /* ---- queueing -------------------------------------------------------------------------- */
 
-/* The usual case, in one place: a plain task, no lottery, room in the queue. */
-static bool push_plain(struct sni_worker *w, struct sni_task *task)
-{
-    if (sni_unlikely(task->special))
-        return false;
-    if (sni_likely(w->plain))
-        return sni_runq_push(&w->runq, &task->link);
-    return w->lifo && sni_deque_push(&w->deque, &task->link);
-}
-
 static void push_rarer(struct sni_worker *w, struct sni_task *task)
 {
     if (sni_unlikely(w->sched->config.seeded) && sni_lottery_push(&w->lottery, &task->link))
@@ -99,7 +89,9 @@ static void push_rarer(struct sni_worker *w, struct sni_task *task)
 
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
 {
-    if (!push_plain(w, task))
+    bool usual = sni_worker_push_plain(w, task) ||
+                 (w->lifo && !task->special && sni_deque_push(&w->deque, &task->link));
+    if (sni_unlikely(!usual))
         push_rarer(w, task);
     if (w->wakes)
         wake_one(w->sched, w);
@@ -119,6 +111,8 @@ void sni_worker_push(struct sni_worker *w, struct sni_task *task)
 /* A task that gives way: behind all others, in a LIFO scheduler too. */
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
 {
+    if (sni_likely(!w->wakes && sni_worker_push_plain(w, task)))
+        return;
     if (w->sched->config.lifo && !task->special)
         sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
     else

@@ -226,7 +226,6 @@ static const struct sni_home_ops home_ops = {
     .ready = sni_worker_ready,
     .ended = task_ended,
     .leave = sni_worker_leave,
-    .yield = sni_worker_yield,
     .take_unstarted = sni_worker_take_unstarted,
 };
 

@@ -217,7 +217,6 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
 void sni_worker_ready(struct sni_task *task);
 void sni_worker_ready_last(struct sni_task *task);
 void sni_worker_leave(struct sni_task *task);
-void sni_worker_yield(struct sni_exec *exec, struct sni_task *task);
 bool sni_worker_take_unstarted(struct sni_task *task);
 
 /* world.c: time and descriptors. */
@@ -262,22 +261,44 @@ static inline struct sni_task *sni_task_of(struct sni_runlink *link)
     return link != NULL ? sni_container_of(link, struct sni_task, link) : NULL;
 }
 
-/* The next task for `w`, or NULL. The usual case is here: nothing urgent, not the turn of the queue
- * of all, and something in the worker's own. */
+/* Nothing is urgent, and it is not the turn of the queue of all. */
+static inline bool sni_worker_is_usual(const struct sni_worker *w)
+{
+    return (int32_t)(w->tick + 1 - w->fair_at) < 0 && sni_inject_len(&w->sched->urgent) == 0;
+}
+
+/* The next task of a plain worker in the usual case; NULL: sni_worker_pick knows. Calls nothing, so
+ * that who leaves a fiber by it needs no frame. */
+static SNI_ALWAYS_INLINE struct sni_task *sni_worker_pick_plain(struct sni_worker *w)
+{
+    if (sni_unlikely(!w->plain || !sni_worker_is_usual(w)))
+        return NULL;
+    struct sni_runlink *link = sni_runq_slot_take(&w->runq);
+    if (link != NULL)
+        sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
+    else
+        link = sni_runq_pop(&w->runq);
+    if (sni_unlikely(link == NULL))
+        return NULL;
+    w->tick++;
+    return sni_container_of(link, struct sni_task, link);
+}
+
+/* Behind all others of a plain worker, if the task is plain and there is room. False: nothing was
+ * done, and sni_worker_push_back knows. */
+static SNI_ALWAYS_INLINE bool sni_worker_push_plain(struct sni_worker *w, struct sni_task *task)
+{
+    return sni_likely(w->plain && !task->special) && sni_runq_push(&w->runq, &task->link);
+}
+
+/* The next task for `w`, or NULL. */
 static inline struct sni_task *sni_worker_pick(struct sni_worker *w)
 {
-    if (sni_likely((int32_t)(w->tick + 1 - w->fair_at) < 0 &&
-                   sni_inject_len(&w->sched->urgent) == 0)) {
-        struct sni_runlink *link = NULL;
-        if (sni_likely(w->plain)) {
-            link = sni_runq_slot_take(&w->runq);
-            if (link != NULL)
-                sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
-            else
-                link = sni_runq_pop(&w->runq);
-        } else if (w->lifo) {
-            link = sni_deque_pop(&w->deque);
-        }
+    struct sni_task *task = sni_worker_pick_plain(w);
+    if (sni_likely(task != NULL))
+        return task;
+    if (w->lifo && sni_worker_is_usual(w)) {
+        struct sni_runlink *link = sni_deque_pop(&w->deque);
         if (sni_likely(link != NULL)) {
             w->tick++;
             return sni_container_of(link, struct sni_task, link);

@@ -101,11 +101,12 @@ sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
 void sn_yield(void)
 {
     struct sni_exec *exec = sni_exec_current();
-    struct sni_task *task = sni_task_running(exec);
-    if (task != NULL)
-        sni_task_home(task)->ops->yield(exec, task);
-    else
+    if (sni_likely(exec != NULL && exec->fiber != NULL)) {
+        if (exec->ops->give_way != NULL)
+            exec->ops->give_way(exec);
+    } else if (sni_task_running(exec) == NULL) { /* a coroutine gives way by SN_YIELD */
         sni_wait_yield_thread();
+    }
 }
 
 static char *format_text(const char *fmt, va_list args)

@@ -451,11 +451,12 @@ static const sn_waker_vtable waker_vtable = {
 
 bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
 {
-    /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the
-     * sum of the two bits' values is what changes, and nobody else touches either meanwhile */
-    uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - QUEUED, acquire);
-    sni_assert_debug((before & (QUEUED | POLLING)) == QUEUED,
-                     "a task is polled that is not queued");
+    /* relaxed: while QUEUED is set nobody else touches the two bits */
+    uint64_t was = sni_atomic_load(&task->state, relaxed) & POLLING;
+    /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the sum of
+     * the two bits' values is what changes */
+    uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - was - QUEUED, acquire);
+    sni_assert_debug(before & QUEUED, "a task is polled that is not queued");
     (void)before;
     sn_waker waker = {&waker_vtable, task};
     sn_cx cx = {&waker};
@@ -464,6 +465,9 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
         sni_task_end(exec, task, p.value);
         return false;
     }
+    /* relaxed: what the wake wrote, the next poll acquires; the frame goes with the queue */
+    if (sni_atomic_load(&task->state, relaxed) & QUEUED)
+        return true; /* POLLING as it is, see rule 4 */
     /* release: the frame, to the next poller; acquire: a wake that came meanwhile */
     before = sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel);
     return (before & QUEUED) != 0;

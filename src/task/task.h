@@ -11,7 +11,7 @@
  *     COMPLETE     the task has ended: `result`, PANICKED, `panic_text` are final
  *     CANCELED     somebody asked it to end
  *     QUEUED       coroutines: in a run queue, or to be put there by whoever polls it now
- *     POLLING      coroutines: a worker polls it
+ *     POLLING      coroutines: a worker polls it, or has queued it again after it did
  *     ORPHANED     its runtime is gone; `home_` is the home of orphans
  *     PANICKED     it ended, or is about to end, by sn_panic; `panic_text` says why
  *
@@ -21,7 +21,8 @@
  *      by the one who sets COMPLETE, if it finds WAITED (acquire). One of the two finds the
  *      other: both bits are set in the same word.
  *   3. `result` is written by the task before COMPLETE (release), read after it (acquire).
- *   4. A wake while POLLING sets QUEUED; the poller then finds it and queues the task again.
+ *   4. A wake while POLLING sets QUEUED; the poller then finds it and queues the task again,
+ *      leaving the word alone: until the next poll clears QUEUED, further wakes have nothing to do.
  *      Otherwise the one who sets QUEUED queues it. So a wake is never lost, a task is in one
  *      queue at most, and one thread polls it at a time.
  *   5. A fiber is resumed by its waiter's claim alone (wait.h): it uses neither QUEUED nor
@@ -122,9 +123,6 @@ struct sni_home_ops {
     /* The running task has panicked: end it (-ECONNABORTED) and leave it for good. Does not
      * return. */
     void (*leave)(struct sni_task *task);
-
-    /* Give other tasks a turn. */
-    void (*yield)(struct sni_exec *exec, struct sni_task *task);
 
     /* Somebody is about to wait for `task`, which it alone may join: take it out of the queue
      * if it has not begun, is at hand, and may be run on the present stack. */

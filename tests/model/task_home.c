@@ -107,13 +107,6 @@ static void leave(struct sni_task *task)
     model_fail("nobody panics here");
 }
 
-static void yield(struct sni_exec *exec, struct sni_task *task)
-{
-    (void)exec;
-    (void)task;
-    model_yield();
-}
-
 /* Called by who is about to wait for the end, right before it says so. */
 static bool take_unstarted(struct sni_task *task)
 {
@@ -132,7 +125,6 @@ static const struct sni_home_ops home_ops = {
     .ready = ready,
     .ended = ended,
     .leave = leave,
-    .yield = yield,
     .take_unstarted = take_unstarted,
 };
 

@@ -96,13 +96,6 @@ static void back_to_main(void)
     (void)sni_context_switch(&me->context, &toy.main, NULL);
 }
 
-static void yield(struct sni_exec *exec, struct sni_task *task)
-{
-    (void)exec;
-    toy.yielded = task;
-    back_to_main();
-}
-
 static bool take_unstarted(struct sni_task *task)
 {
     (void)task;
@@ -117,7 +110,6 @@ static const struct sni_home_ops home_ops = {
     .ready = ready,
     .ended = ended,
     .leave = leave,
-    .yield = yield,
     .take_unstarted = take_unstarted,
 };
 
@@ -135,8 +127,14 @@ static void resume(void *fiber)
     ready(fiber);
 }
 
+static void give_way(struct sni_exec *exec)
+{
+    toy.yielded = exec->fiber;
+    back_to_main();
+}
+
 static const struct sni_exec_ops exec_ops = {
-    .suspend = suspend, .resume = resume, .resume_last = resume};
+    .suspend = suspend, .resume = resume, .resume_last = resume, .give_way = give_way};
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
