@@ -24,8 +24,8 @@
  * unpark order nothing and need not.
  *
  * Spinning: a wake costs some 30 us here when the other processor sleeps (FACTS, P6), and the house
- * holds a mutex for far less, so looking again for some 20 us nearly always saves the sleep; ever more
- * rarely, see spin(): a channel between two cores takes 25 ns per message so, and 65 otherwise. Once
+ * holds a mutex for far less, so looking again for some 20 us nearly always saves the sleep; ever
+ * more rarely, see spin(): a channel between two cores takes 25 ns per message so, else 65. Once
  * per lock only: who has slept parks again, else waiters on a long-held mutex would burn.
  *
  * Rejected: pthread_mutex (40 bytes, an opaque call on the fast path, not to be seen by the model
