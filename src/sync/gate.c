@@ -30,43 +30,33 @@
 #include "sync/gate.h"
 
 #include "base/assert.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 
 #include <assert.h>
 
 /* Looks at a locked gate before the thread gives way. */
-#ifndef SNI_GATE_SPINS
-#define SNI_GATE_SPINS 100
-#endif
-
 static_assert(sizeof(sn_gate_) == 16, "a gate is two words");
 
 uint64_t sni_gate_lock_slow(sn_gate_ *gate)
 {
-    for (unsigned looks = 1;; looks++) {
+    for (unsigned round = 0;; round++) {
         /* relaxed: a guess; acquire: pairs with the release in sni_gate_unlock */
         uint64_t word = sni_atomic_load(&gate->word_, relaxed);
         if ((word & SNI_GATE_LOCKED) == 0 &&
             sni_atomic_cas(&gate->word_, &word, word | SNI_GATE_LOCKED, acquire, relaxed))
             return word & ~(uint64_t)SNI_GATE_BITS;
-        if (looks % (SNI_GATE_SPINS + 1) == 0)
-            sni_wait_yield_thread();
-        else
-            sni_cpu_pause();
+        sni_plat_back_off(round);
     }
 }
 
 static void settle_at(const sn_gate_ *gate)
 {
     /* acquire: pairs with the release in sni_gate_unlock */
-    for (unsigned looks = 1; (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_LOCKED) != 0;
-         looks++) {
-        if (looks % (SNI_GATE_SPINS + 1) == 0)
-            sni_wait_yield_thread();
-        else
-            sni_cpu_pause();
-    }
+    for (unsigned round = 0; (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_LOCKED) != 0;
+         round++)
+        sni_plat_back_off(round);
 }
 
 /* Whoever has claimed the guest has let go of its gate, and of that where it was before. */

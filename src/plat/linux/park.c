@@ -25,7 +25,8 @@
  *
  * Spinning: a wake costs some 30 us here when the other processor sleeps (FACTS, P6), and the house
  * holds a mutex for far less, so looking again for some 20 us nearly always saves the sleep; ever
- * more rarely, see spin(): a channel between two cores takes 25 ns per message so, else 65. Once
+ * more rarely, see sni_plat_back_off: a channel between two cores takes 25 ns per message so,
+ * else 65. Once
  * per lock only: who has slept parks again, else waiters on a long-held mutex would burn.
  *
  * Rejected: pthread_mutex (40 bytes, an opaque call on the fast path, not to be seen by the model
@@ -37,14 +38,18 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sinew/errno.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    PAUSES = 4,       /* before the second look at a mutex that is held, */
-    PAUSES_MAX = 512, /* before the last one                         */
+    PAUSES = 4,        /* of the first round                                            */
+    PAUSE_ROUNDS = 8,  /* each twice as long as the one before: 20 us in all            */
+    YIELD_ROUNDS = 64, /* then turns for other threads, before sleeps of SLEEP_NS       */
+    SLEEP_NS = 50000,
 };
 
 /* Systems of 32 bits have a call of its own for 64 bits of time, those of 64 bits have one. */
@@ -90,14 +95,34 @@ void sni_plat_unpark(uint32_t *word, int n)
     (void)syscall(FUTEX_CALL, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
-/* The mutex became free while we looked at it, and we got it. Each wait is twice as long as the one
- * before: whoever works with what the mutex guards does so ten times as fast while nobody else
- * touches it, and gets through many turns while we wait for one. */
+/* Twice as long each time: whoever works with what a lock guards does so ten times as fast while
+ * nobody else touches it, and gets through many turns while we wait for one. */
+void sni_plat_back_off(unsigned round)
+{
+    if (round < PAUSE_ROUNDS) {
+        for (int i = 0; i < PAUSES << round; i++)
+            sni_cpu_pause();
+    } else if (round < YIELD_ROUNDS) {
+        (void)sched_yield();
+    } else {
+        (void)nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    }
+}
+
+SNI_COLD void sni_spin_lock_slow(struct sni_spin *s)
+{
+    unsigned round = 0;
+    do { /* relaxed: only a hint, the acquire is in trylock */
+        while (sni_atomic_load(&s->word_, relaxed) != 0)
+            sni_plat_back_off(round++);
+    } while (!sni_spin_trylock(s));
+}
+
+/* The mutex became free while we looked at it, and we got it. */
 static bool spin(struct sni_mutex *m)
 {
-    for (int pauses = PAUSES; pauses <= PAUSES_MAX; pauses *= 2) {
-        for (int i = 0; i < pauses; i++)
-            sni_cpu_pause();
+    for (unsigned round = 0; round < PAUSE_ROUNDS; round++) {
+        sni_plat_back_off(round);
         /* relaxed: only a hint, the acquire is in trylock */
         if (sni_atomic_load(&m->word_, relaxed) == SNI_MUTEX_FREE && sni_mutex_trylock(m))
             return true;
