@@ -118,5 +118,5 @@ bool sn_event_get(const sn_event *event)
 
 int sn_event_finish(sn_event *event)
 {
-    return sni_gate_finish(&event->gate_, true);
+    return sni_gate_finish(&event->gate_, true, 0);
 }

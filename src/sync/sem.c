@@ -113,5 +113,5 @@ uint32_t sn_sem_get(const sn_sem *sem)
 
 int sn_sem_finish(sn_sem *sem)
 {
-    return sni_gate_finish(&sem->gate_, true);
+    return sni_gate_finish(&sem->gate_, true, 0);
 }

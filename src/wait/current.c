@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* current.c - see current.h: the thread-local, and the three functions that touch it.
+/* current.c - see current.h: the thread-local, and the few functions that touch it.
  *
  * The empty assembly keeps a compiler that sees both this body and its callers from proving
  * anything about the result. */
 #include "wait/current.h"
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "plat/clock.h"
 
@@ -32,6 +33,24 @@ SNI_NEVER_INLINE void sni_exec_set(struct sni_exec *exec)
     __asm__ volatile("" : "+r"(exec));
     current = exec;
 }
+
+#ifdef SINEW_DEBUG
+typedef const char *place_fn(uintptr_t who);
+
+static SNI_ATOMIC(place_fn *) place_of;
+
+const char *sni_exec_place(uintptr_t who)
+{
+    /* acquire: pairs with the release below */
+    place_fn *place = sni_atomic_load(&place_of, acquire);
+    return place != NULL ? place(who) : NULL;
+}
+
+void sni_exec_set_place(place_fn *place)
+{
+    sni_atomic_store(&place_of, place, release); /* release: pairs with the acquire above */
+}
+#endif
 
 int64_t sni_now_ns(void)
 {

@@ -89,6 +89,11 @@ enum { SNI_SELF_CORO = 8 };
  * of 8, never 0. All coroutines are SNI_SELF_CORO: one task may poll several. */
 uintptr_t sni_exec_self(void);
 
+/* For reports of debug builds: where `who` (sni_exec_self) was spawned, "file.c:42"; NULL: that is
+ * not known, as always of a thread. Whoever makes fibers tells how to find out. */
+const char *sni_exec_place(uintptr_t who);
+void sni_exec_set_place(const char *(*place)(uintptr_t who));
+
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);
 

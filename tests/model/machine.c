@@ -355,6 +355,17 @@ void sni_exec_set(struct sni_exec *exec)
     machine.threads[machine.current].exec = exec;
 }
 
+const char *sni_exec_place(uintptr_t who)
+{
+    (void)who;
+    return NULL;
+}
+
+void sni_exec_set_place(const char *(*place)(uintptr_t who))
+{
+    (void)place;
+}
+
 int64_t sni_now_ns(void)
 {
     return 1; /* time does not pass while interleavings are explored */
