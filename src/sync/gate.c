@@ -280,6 +280,10 @@ static sn_poll poll_guest(sn_future *fut, sn_cx *cx)
 {
     struct guest_op *op = sni_container_of(fut, struct guest_op, future);
     struct sni_guest *guest = &op->guest;
+    if (!op->is_waiting && sni_is_spent()) { /* it has not come yet, and owes nobody anything */
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return SN_PENDING;
+    }
     for (;;) {
         if (op->is_waiting) {
             if (!sni_await_poll(&op->await, cx))

@@ -189,7 +189,7 @@ static int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
 
 int sn_mutex_lock(sn_mutex *m, sn_deadline until)
 {
-    uintptr_t self = sni_exec_self();
+    uintptr_t self = sni_spend_as_self(until.ns);
     uint64_t found = 0;
     do { /* acquire: pairs with the release of whoever held it */
         if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found | self, acquire, relaxed)))

@@ -125,10 +125,10 @@ static const struct sni_gate_kind rwlock_kind = {
 
 int sn_rwlock_lock(sn_rwlock *lock, sn_deadline until)
 {
+    uint64_t self = sni_spend_as_self(until.ns);
     uint64_t found = 0;
     /* acquire: pairs with the release of whoever wrote or read last */
-    if (sni_likely(
-            sni_atomic_cas(&lock->gate_.word_, &found, sni_exec_self() | WRITER, acquire, relaxed)))
+    if (sni_likely(sni_atomic_cas(&lock->gate_.word_, &found, self | WRITER, acquire, relaxed)))
         return 0;
     struct sni_guest guest;
     sni_guest_init(&guest, &rwlock_kind, &lock->gate_, lock, TO_WRITE);
@@ -173,6 +173,7 @@ int sn_rwlock_downgrade(sn_rwlock *lock)
 
 int sn_rwlock_lock_shared(sn_rwlock *lock, sn_deadline until)
 {
+    (void)sni_spend_as_self(until.ns);
     /* relaxed: a guess; acquire: pairs with the release of whoever wrote last */
     uint64_t word = sni_atomic_load(&lock->gate_.word_, relaxed);
     while ((word & (SNI_GATE_BITS | WRITER)) == 0)
