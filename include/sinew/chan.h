@@ -23,6 +23,10 @@
  * that somebody holds a reference to that side meanwhile. Simple programs need none but the
  * creator's, and sn_chan_destroy after all others have ended.
  *
+ * A fiber or coroutine that has sent or received many times in a row without waiting gives others a
+ * turn, so that one whose channel is never empty does not keep them all waiting. With SN_NOWAIT a
+ * call never suspends.
+ *
  * A call that did not wait for its deadline in vain and was not refused has taken place once. A
  * deadline that comes too late loses nothing: the value was sent or received, and the call says
  * so. */

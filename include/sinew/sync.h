@@ -17,6 +17,9 @@
  * (sn_fut_race2), and whatever a dropped one was given is passed on to the next. A coroutine may
  * also make the call with SN_NOWAIT.
  *
+ * Who takes many times in a row what was free gives others a turn now and then, before it takes it;
+ * not so with SN_NOWAIT, which never suspends.
+ *
  * Who waits is served in order of arrival, unless said otherwise. What is common to all calls that
  * wait is said once, here:
  *          -ETIMEDOUT  the deadline passed first; with SN_NOWAIT: it would have to wait

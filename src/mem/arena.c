@@ -195,13 +195,13 @@ static bool begins_record(uint32_t class, uint32_t within)
            end <= CHUNK_BYTES / SNI_RECORD_STEP;
 }
 
-/* The living record of `handle`, if its class is one of `first` and the following. */
-static inline struct sni_record *find(uint64_t handle, uint32_t first)
+/* The record at `address`, dead or alive, if its class is one of `first` and the following. */
+static inline struct sni_record *record_at(uint64_t address, uint32_t first)
 {
     struct sni_arena *arena = sni_plat_region_base();
     if (sni_unlikely(arena == NULL))
         return NULL;
-    uint64_t offset = (handle & UINT64_C(0xFFFFFFFFFFFF)) - (uint64_t)(uintptr_t)arena->first_chunk;
+    uint64_t offset = address - (uint64_t)(uintptr_t)arena->first_chunk;
     uint64_t chunk = offset / CHUNK_BYTES;
     /* acquire: pairs with the release in grow, class_of is there */
     if (chunk >= sni_atomic_load(&arena->chunks, acquire))
@@ -210,8 +210,15 @@ static inline struct sni_record *find(uint64_t handle, uint32_t first)
     uint32_t class = arena->class_of[chunk] - 1u;
     if (class - first >= SNI_RECORD_CLASSES || !begins_record(class, within))
         return NULL;
-    struct sni_record *record =
-        (struct sni_record *)(void *)(arena->first_chunk + chunk * CHUNK_BYTES + within);
+    return (struct sni_record *)(void *)(arena->first_chunk + chunk * CHUNK_BYTES + within);
+}
+
+/* The living record of `handle`, if its class is one of `first` and the following. */
+static inline struct sni_record *find(uint64_t handle, uint32_t first)
+{
+    struct sni_record *record = record_at(handle & UINT64_C(0xFFFFFFFFFFFF), first);
+    if (record == NULL)
+        return NULL;
     /* acquire: pairs with live_on */
     uint32_t generation = sni_atomic_load(&record->generation, acquire);
     bool alive = generation % 2 == 1 && (generation & 0xFFFF) == handle >> 48;
@@ -226,6 +233,14 @@ struct sni_record *sni_arena_find(uint64_t handle)
 struct sni_record *sni_arena_find_other(uint64_t handle)
 {
     return find(handle, OTHER);
+}
+
+struct sni_record *sni_arena_at(uintptr_t address)
+{
+    struct sni_record *record = record_at(address, 0);
+    /* acquire: pairs with live_on */
+    bool alive = record != NULL && sni_atomic_load(&record->generation, acquire) % 2 == 1;
+    return alive ? record : NULL;
 }
 
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),

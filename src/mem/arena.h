@@ -125,6 +125,10 @@ struct sni_record *sni_arena_find(uint64_t handle);
 /* The same for records of the other kind (sni_record_take). */
 struct sni_record *sni_arena_find_other(uint64_t handle);
 
+/* The living record of a cache that begins at `address`, or NULL. For reports, about what was a
+ * record once, and may be another by now. */
+struct sni_record *sni_arena_at(uintptr_t address);
+
 /* Call `fn` for each record of a cache that was ever used; it looks at the generation itself. */
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg);

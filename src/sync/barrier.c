@@ -60,5 +60,5 @@ sn_future *sn_barrier_wait_op(sn_sync_state *state, sn_barrier *barrier)
 
 int sn_barrier_finish(sn_barrier *barrier)
 {
-    return sni_gate_finish(&barrier->gate_, true);
+    return sni_gate_finish(&barrier->gate_, true, 0);
 }

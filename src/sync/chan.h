@@ -47,6 +47,7 @@ struct sni_chan {
     uint32_t head; /* where the oldest element is, in the ring or in the first segment */
     uint32_t tail; /* where the next one goes to, in the ring or in the last segment */
     bool is_closed;
+    uint8_t uses;              /* calls that did not wait: see chan_core.c */
     struct sni_list receivers; /* parties; only if there is no element */
     struct sni_list senders;   /* parties; only if there is no room */
     struct sni_segment *first; /* unbounded: where the oldest element is, or NULL */

@@ -153,5 +153,6 @@ int sn_broadcast_recv(sn_subscription *sub, void *value, sn_deadline until)
     }
     int lost = take(b, sub, value);
     sni_mutex_unlock(&b->source.lock);
+    sni_spend_many(1, until.ns);
     return lost;
 }

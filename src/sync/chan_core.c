@@ -43,6 +43,8 @@
 
 enum {
     WAKES = 16, /* of parties that a close wakes in one go */
+    USES = 16,  /* of a channel that are paid for in one go; divides 256 */
+    DUE = 1,    /* as a result                                             */
 };
 
 static_assert(sizeof(struct sni_chan) <= SNI_RECORD_BYTES_MAX, "a channel is a record");
@@ -241,6 +243,26 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
 
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
+/* An operation that did not wait costs one of the budget (wait/current.h). To ask for the budget is
+ * to ask whose it is, so a channel does it for several operations at once, under the lock: DUE says
+ * that it has taken place, and that it is time to pay. Who is asked pays for others, too: who uses
+ * a channel most pays most, and who uses it alone pays what it owes. */
+static inline int count(struct sni_chan *c, int rc)
+{
+    if (sni_likely(rc == 0))
+        rc = ++c->uses % USES == 0; /* DUE, or 0 */
+    return rc;
+}
+
+/* What try_send or try_recv said, if not that it must wait. */
+static SNI_COLD int pay(int rc, int64_t until_ns)
+{
+    if (rc != DUE)
+        return rc;
+    sni_spend_many(USES, until_ns);
+    return 0;
+}
+
 /* Without waiting. -EAGAIN: it must, and the lock is still held. Never inlined: without a variable
  * whose address was taken, sn_chan_send goes on to the wait by a jump and leaves no frame behind;
  * sni_wait_commit_near tells why that counts. */
@@ -248,7 +270,7 @@ SNI_NEVER_INLINE static int try_send(struct sni_chan *c, const void *value)
 {
     struct sni_wake wake = {NULL, NULL};
     lock(c);
-    int rc = put(c, value, &wake);
+    int rc = count(c, put(c, value, &wake));
     if (sni_likely(rc != -EAGAIN))
         leave_to(c, &wake);
     return rc;
@@ -258,7 +280,7 @@ SNI_NEVER_INLINE static int try_recv(struct sni_chan *c, void *value)
 {
     struct sni_wake wake = {NULL, NULL};
     lock(c);
-    int rc = take(c, value, &wake);
+    int rc = count(c, take(c, value, &wake));
     if (sni_likely(rc != -EAGAIN))
         leave_to(c, &wake);
     return rc;
@@ -270,8 +292,10 @@ int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
     int rc = try_send(c, value);
-    if (sni_likely(rc != -EAGAIN))
-        return rc;
+    if (sni_likely(rc == 0))
+        return 0;
+    if (sni_unlikely(rc != -EAGAIN))
+        return pay(rc, until.ns);
     return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
 }
 
@@ -281,8 +305,10 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
     int rc = try_recv(c, value);
-    if (sni_likely(rc != -EAGAIN))
-        return rc;
+    if (sni_likely(rc == 0))
+        return 0;
+    if (sni_unlikely(rc != -EAGAIN))
+        return pay(rc, until.ns);
     return sni_source_wait(&c->source, &c->receivers, value, until);
 }
 
@@ -319,6 +345,7 @@ ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n, sn_deadline 
             leave_to(c, &wake);
         }
     }
+    sni_spend_many(1, until.ns);
     return count_or(done, rc);
 }
 
@@ -346,6 +373,7 @@ ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n, sn_deadline until)
         }
         leave_to(c, &wake);
     }
+    sni_spend_many(1, until.ns);
     return count_or(done, rc);
 }
 

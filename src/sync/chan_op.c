@@ -59,6 +59,10 @@ static bool begin(struct chan_op *op)
 static sn_poll poll_chan(sn_future *fut, sn_cx *cx)
 {
     struct chan_op *op = sni_container_of(fut, struct chan_op, future);
+    if (!op->is_waiting && sni_is_spent()) {
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return SN_PENDING;
+    }
     if (!op->is_waiting && begin(op))
         return SN_READY(op->result);
     if (!sni_await_poll(&op->await, cx))

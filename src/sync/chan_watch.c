@@ -139,5 +139,6 @@ int sn_watch_recv(sn_watch *handle, void *value, uint64_t *version, sn_deadline 
         sni_mutex_lock(&w->source.lock);
     }
     take(w, value, version);
+    sni_spend_many(1, until.ns);
     return 0;
 }

@@ -28,7 +28,8 @@ static int enter(struct sni_guest *guest)
         return sni_mutex_enter(guest);
     }
     if (!sni_mutex_is_held_by(guest->mutex, guest->who))
-        return sni_misuse(-EPERM, "a condition is waited for by who does not hold its mutex");
+        return sni_gate_misuse(-EPERM, "a condition is waited for by who does not hold its mutex",
+                               "held by", sni_mutex_holder(guest->mutex));
     uint64_t word = sni_gate_lock(&cond->gate_);
     sni_gate_push(&cond->gate_, guest);
     sni_gate_unlock(&cond->gate_, word);
@@ -122,5 +123,5 @@ int sn_cond_broadcast(sn_cond *cond)
 
 int sn_cond_finish(sn_cond *cond)
 {
-    return sni_gate_finish(&cond->gate_, true);
+    return sni_gate_finish(&cond->gate_, true, 0);
 }

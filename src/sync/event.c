@@ -56,6 +56,7 @@ static const struct sni_gate_kind event_kind = {.enter = enter, .refuse = refuse
 
 int sn_event_wait(sn_event *event, sn_deadline until)
 {
+    (void)sni_spend_as_self(until.ns);
     /* acquire: pairs with the release in sn_event_set */
     uint64_t word = sni_atomic_load(&event->gate_.word_, acquire);
     if ((word & (SET | ONE)) == SET)
@@ -118,5 +119,5 @@ bool sn_event_get(const sn_event *event)
 
 int sn_event_finish(sn_event *event)
 {
-    return sni_gate_finish(&event->gate_, true);
+    return sni_gate_finish(&event->gate_, true, 0);
 }

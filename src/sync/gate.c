@@ -150,12 +150,29 @@ void sni_gate_pass_all(sn_gate_ *gate, uint64_t word, int result)
     }
 }
 
-int sni_gate_finish(sn_gate_ *gate, bool is_idle)
+#ifdef SINEW_DEBUG
+/* One who waits, for a report. */
+static uintptr_t who_waits(sn_gate_ *gate)
+{
+    uint64_t word = sni_gate_lock(gate);
+    const struct sni_guest *first = sni_gate_first(gate);
+    uintptr_t who = first != NULL ? first->who : 0;
+    sni_gate_unlock(gate, word);
+    return who;
+}
+#endif
+
+int sni_gate_finish(sn_gate_ *gate, bool is_idle, uintptr_t holder)
 {
     /* acquire: pairs with the release of whoever used it last */
-    if (!is_idle || (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_WAITED) != 0)
-        return sni_misuse(-EBUSY, "something was finished that is in use, or waited for");
-    return 0;
+    bool is_waited = (sni_atomic_load(&gate->word_, acquire) & SNI_GATE_WAITED) != 0;
+    if (is_idle && !is_waited)
+        return 0;
+    bool is_held = holder != 0 || !is_waited;
+    (void)is_held; /* and that is all there is to tell, in a release build */
+    return sni_gate_misuse(-EBUSY, "something was finished that is in use, or waited for",
+                           is_held ? "held by" : "waited for by",
+                           is_held ? holder : who_waits(gate));
 }
 
 /* ---- guests ----------------------------------------------------------------------------- */
@@ -253,6 +270,10 @@ static sn_poll poll_guest(sn_future *fut, sn_cx *cx)
 {
     struct guest_op *op = sni_container_of(fut, struct guest_op, future);
     struct sni_guest *guest = &op->guest;
+    if (!op->is_waiting && sni_is_spent()) { /* it has not come yet, and owes nobody anything */
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return SN_PENDING;
+    }
     for (;;) {
         if (op->is_waiting) {
             if (!sni_await_poll(&op->await, cx))

@@ -164,9 +164,22 @@ sn_future *sni_guest_op_on(sn_sync_state *state, const struct sni_gate_kind *kin
 /* Is the caller one who must not be made to wait by a call? */
 bool sni_guest_is_coroutine(const struct sni_guest *guest);
 
-/* The end of a primitive that nobody uses (`is_idle`), or waits for.
+/* The end of a primitive that nobody uses (`is_idle`), or waits for. `holder` is for the report:
+ * sni_exec_self of who has it, or 0.
  *
  * Returns  0; -EBUSY (misuse) */
-int sni_gate_finish(sn_gate_ *gate, bool is_idle);
+int sni_gate_finish(sn_gate_ *gate, bool is_idle, uintptr_t holder);
+
+/* sni_misuse, of something that `who` (sni_exec_self, 0: nobody) has to do with: debug builds stop
+ * with the sentence, then "; <role> <who>, used by <the caller>", and where both were spawned. */
+#ifdef SINEW_DEBUG
+#define sni_gate_misuse(code, sentence, role, who) \
+    (sni_gate_report((sentence), (role), (who), __FILE__, __LINE__), (code))
+#else
+#define sni_gate_misuse(code, sentence, role, who) (code)
+#endif
+
+_Noreturn void sni_gate_report(const char *sentence, const char *role, uintptr_t who,
+                               const char *file, int line);
 
 #endif

@@ -69,5 +69,5 @@ sn_future *sn_latch_wait_op(sn_sync_state *state, sn_latch *latch)
 
 int sn_latch_finish(sn_latch *latch)
 {
-    return sni_gate_finish(&latch->gate_, true);
+    return sni_gate_finish(&latch->gate_, true, 0);
 }

@@ -109,7 +109,9 @@ int sni_mutex_enter(struct sni_guest *guest)
     }
     sni_gate_unlock(&m->gate_, word);
     if (rc == -EDEADLK)
-        return sni_misuse(-EDEADLK, "a mutex is locked by who holds it, and would never be free");
+        return sni_gate_misuse(-EDEADLK,
+                               "a mutex is locked by who holds it, and would never be free",
+                               "held by", guest->who);
     return rc;
 }
 
@@ -187,7 +189,7 @@ static int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
 
 int sn_mutex_lock(sn_mutex *m, sn_deadline until)
 {
-    uintptr_t self = sni_exec_self();
+    uintptr_t self = sni_spend_as_self(until.ns);
     uint64_t found = 0;
     do { /* acquire: pairs with the release of whoever held it */
         if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found | self, acquire, relaxed)))
@@ -207,6 +209,11 @@ bool sni_mutex_is_held_by(const sn_mutex *m, uintptr_t who)
     return (sni_atomic_load(&m->gate_.word_, relaxed) & OWNER) == who;
 }
 
+uintptr_t sni_mutex_holder(const sn_mutex *m)
+{
+    return sni_atomic_load(&m->gate_.word_, relaxed) & OWNER; /* relaxed: for people */
+}
+
 /* ---- unlocking -------------------------------------------------------------------------- */
 
 static int unlock_slow(sn_mutex *m, uintptr_t self)
@@ -215,7 +222,8 @@ static int unlock_slow(sn_mutex *m, uintptr_t self)
     uint64_t owner = word & OWNER;
     if (owner == 0 || (owner != self && owner != SNI_SELF_CORO)) {
         sni_gate_unlock(&m->gate_, word);
-        return sni_misuse(-EPERM, "a mutex was unlocked by somebody who does not hold it");
+        return sni_gate_misuse(-EPERM, "a mutex was unlocked by somebody who does not hold it",
+                               "held by", owner);
     }
     release(m, word);
     return 0;
@@ -240,5 +248,5 @@ int sn_mutex_finish(sn_mutex *m)
 {
     /* acquire: pairs with the release of whoever held it last */
     uint64_t word = sni_atomic_load(&m->gate_.word_, acquire);
-    return sni_gate_finish(&m->gate_, (word & OWNER) == 0);
+    return sni_gate_finish(&m->gate_, (word & OWNER) == 0, word & OWNER);
 }

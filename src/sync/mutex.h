@@ -17,6 +17,9 @@ void sni_mutex_refuse(struct sni_guest *guest, int result);
 
 bool sni_mutex_is_held_by(const sn_mutex *m, uintptr_t who);
 
+/* For reports: who holds it at this moment, or 0. */
+uintptr_t sni_mutex_holder(const sn_mutex *m);
+
 /* Unlock, in the name of `who`. Returns 0; -EPERM (misuse) if that one does not hold it. */
 int sni_mutex_unlock_as(sn_mutex *m, uintptr_t who);
 

@@ -41,7 +41,8 @@ static int enter(struct sni_guest *guest)
     }
     sni_gate_unlock(&once->gate_, word);
     if (rc == -EDEADLK)
-        return sni_misuse(-EDEADLK, "what is done once waits for itself to be done");
+        return sni_gate_misuse(-EDEADLK, "what is done once waits for itself to be done",
+                               "begun by", guest->who);
     return rc;
 }
 
@@ -93,7 +94,8 @@ int sn_once_end(sn_once *once, int result)
     uint64_t owner = word & OWNER;
     if ((word & DONE) != 0 || owner == 0 || (owner != sni_exec_self() && owner != SNI_SELF_CORO)) {
         sni_gate_unlock(&once->gate_, word);
-        return sni_misuse(-EPERM, "something was ended by somebody who had not begun it");
+        return sni_gate_misuse(-EPERM, "something was ended by somebody who had not begun it",
+                               "begun by", owner);
     }
     if (result < 0)
         pass_on(once);
@@ -118,5 +120,5 @@ int sn_once_finish(sn_once *once)
 {
     /* acquire: pairs with the release in sn_once_end */
     uint64_t word = sni_atomic_load(&once->gate_.word_, acquire);
-    return sni_gate_finish(&once->gate_, (word & OWNER) == 0);
+    return sni_gate_finish(&once->gate_, (word & OWNER) == 0, word & OWNER);
 }

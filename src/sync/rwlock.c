@@ -29,6 +29,12 @@ enum { TO_READ, TO_WRITE }; /* what a guest wants: its units */
 
 static_assert(sizeof(sn_rwlock) == 16, "sn_rwlock has grown");
 
+/* Who writes; 0: nobody does. Readers are not known by name. */
+static uintptr_t writer_of(uint64_t word)
+{
+    return (word & WRITER) != 0 ? word & OWNER : 0;
+}
+
 /* Let a guest in, if that is possible now. */
 static bool admit(sn_rwlock *lock, struct sni_guest *guest, uint64_t *word, struct sni_wakes *wakes)
 {
@@ -80,7 +86,8 @@ static int enter(struct sni_guest *guest)
     }
     sni_gate_unlock(&lock->gate_, word);
     if (rc == -EDEADLK)
-        return sni_misuse(-EDEADLK, "a lock is wanted by who writes under it, and never free");
+        return sni_gate_misuse(-EDEADLK, "a lock is wanted by who writes under it, and never free",
+                               "held by", guest->who);
     return rc;
 }
 
@@ -118,10 +125,10 @@ static const struct sni_gate_kind rwlock_kind = {
 
 int sn_rwlock_lock(sn_rwlock *lock, sn_deadline until)
 {
+    uint64_t self = sni_spend_as_self(until.ns);
     uint64_t found = 0;
     /* acquire: pairs with the release of whoever wrote or read last */
-    if (sni_likely(
-            sni_atomic_cas(&lock->gate_.word_, &found, sni_exec_self() | WRITER, acquire, relaxed)))
+    if (sni_likely(sni_atomic_cas(&lock->gate_.word_, &found, self | WRITER, acquire, relaxed)))
         return 0;
     struct sni_guest guest;
     sni_guest_init(&guest, &rwlock_kind, &lock->gate_, lock, TO_WRITE);
@@ -144,7 +151,9 @@ static int stop_writing(sn_rwlock *lock, uint64_t next)
     uint64_t word = sni_gate_lock(&lock->gate_);
     if ((word & WRITER) == 0 || ((word & OWNER) != self && (word & OWNER) != SNI_SELF_CORO)) {
         sni_gate_unlock(&lock->gate_, word);
-        return sni_misuse(-EPERM, "a lock was given up by somebody who does not write under it");
+        return sni_gate_misuse(-EPERM,
+                               "a lock was given up by somebody who does not write under it",
+                               "held by", writer_of(word));
     }
     serve(lock, next);
     return 0;
@@ -164,6 +173,7 @@ int sn_rwlock_downgrade(sn_rwlock *lock)
 
 int sn_rwlock_lock_shared(sn_rwlock *lock, sn_deadline until)
 {
+    (void)sni_spend_as_self(until.ns);
     /* relaxed: a guess; acquire: pairs with the release of whoever wrote last */
     uint64_t word = sni_atomic_load(&lock->gate_.word_, relaxed);
     while ((word & (SNI_GATE_BITS | WRITER)) == 0)
@@ -189,7 +199,8 @@ int sn_rwlock_unlock_shared(sn_rwlock *lock)
     word = sni_gate_lock(&lock->gate_);
     if ((word & WRITER) != 0 || word == 0) {
         sni_gate_unlock(&lock->gate_, word);
-        return sni_misuse(-EPERM, "a lock was given up that nobody reads under");
+        return sni_gate_misuse(-EPERM, "a lock was given up that nobody reads under", "held by",
+                               writer_of(word));
     }
     stop_reading(lock, word);
     return 0;
@@ -199,5 +210,5 @@ int sn_rwlock_finish(sn_rwlock *lock)
 {
     /* acquire: pairs with the release of whoever wrote or read last */
     uint64_t word = sni_atomic_load(&lock->gate_.word_, acquire);
-    return sni_gate_finish(&lock->gate_, word == 0);
+    return sni_gate_finish(&lock->gate_, word == 0, writer_of(word));
 }

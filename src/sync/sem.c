@@ -73,6 +73,7 @@ static const struct sni_gate_kind sem_kind = {
 
 int sn_sem_acquire(sn_sem *sem, uint32_t units, sn_deadline until)
 {
+    (void)sni_spend_as_self(until.ns);
     /* relaxed: a guess; acquire: pairs with the release of who gave the units back */
     uint64_t word = sni_atomic_load(&sem->gate_.word_, relaxed);
     while ((word & SNI_GATE_BITS) == 0 && COUNT(word) >= units)
@@ -113,5 +114,5 @@ uint32_t sn_sem_get(const sn_sem *sem)
 
 int sn_sem_finish(sn_sem *sem)
 {
-    return sni_gate_finish(&sem->gate_, true);
+    return sni_gate_finish(&sem->gate_, true, 0);
 }

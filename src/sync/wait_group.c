@@ -92,5 +92,5 @@ int sn_wait_group_finish(sn_wait_group *group)
 {
     /* acquire: pairs with the release in sn_wait_group_done */
     uint64_t word = sni_atomic_load(&group->gate_.word_, acquire);
-    return sni_gate_finish(&group->gate_, COUNT(word) == 0);
+    return sni_gate_finish(&group->gate_, COUNT(word) == 0, 0);
 }

@@ -108,11 +108,23 @@ static void fill_in_options(struct sni_task *task, const sn_spawn_options *opts)
     task->stack_bytes = (uint32_t)((opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
 }
 
+#ifdef SINEW_DEBUG
+/* Where a task was spawned, if it lives: it may have ended with what it is asked for. */
+static const char *place_of(uintptr_t who)
+{
+    const struct sni_record *record = sni_arena_at(who);
+    return record != NULL ? ((const struct sni_task *)(const void *)record)->at : NULL;
+}
+#endif
+
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out)
 {
     bool plain = sni_likely(is_plain(what->opts));
     int rc = check(what);
+#ifdef SINEW_DEBUG
+    sni_exec_set_place(place_of);
+#endif
     if (rc == 0 && !plain)
         rc = check_options(what);
     if (rc < 0)

@@ -11,6 +11,8 @@
 #ifndef SINEW_WAIT_CURRENT_H
 #define SINEW_WAIT_CURRENT_H
 
+#include "base/compiler.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -79,15 +81,36 @@ int64_t sni_now_ns(void);
  * that one whose data is always there does not keep the others waiting. */
 void sni_spend(void);
 
+/* The same for `n` of them at once, by calls that could have waited until `until_ns`: one that was
+ * not to wait does not give way either, it leaves that to the next one. */
+void sni_spend_many(int n, int64_t until_ns);
+
 /* The same for a coroutine: true if it must give way now. Its poll then wakes itself and is
  * pending. */
 bool sni_is_spent(void);
 
-enum { SNI_SELF_CORO = 8 };
+enum { SNI_SELF_CORO = 8, SNI_SELF_SPENT = 1 };
 
 /* Who runs: a number that differs between fibers and threads that live at the same time, a multiple
  * of 8, never 0. All coroutines are SNI_SELF_CORO: one task may poll several. */
 uintptr_t sni_exec_self(void);
+
+/* The same, and one operation is spent; with SNI_SELF_SPENT in it if that was one too many. The
+ * second half then gives way, as sni_spend_many, and takes that out again. */
+uintptr_t sni_exec_spend(void);
+uintptr_t sni_exec_give_way(uintptr_t self, int64_t until_ns);
+
+/* Before a lock is taken, so that nobody waits for it while its new holder gives way. */
+static inline uintptr_t sni_spend_as_self(int64_t until_ns)
+{
+    uintptr_t self = sni_exec_spend();
+    return sni_likely((self & SNI_SELF_SPENT) == 0) ? self : sni_exec_give_way(self, until_ns);
+}
+
+/* For reports of debug builds: where `who` (sni_exec_self) was spawned, "file.c:42"; NULL: that is
+ * not known, as always of a thread. Whoever makes fibers tells how to find out. */
+const char *sni_exec_place(uintptr_t who);
+void sni_exec_set_place(const char *(*place)(uintptr_t who));
 
 /* Make `exec` (or NULL) the executor of this thread. */
 void sni_exec_set(struct sni_exec *exec);

@@ -367,6 +367,39 @@ void sni_exec_set(struct sni_exec *exec)
     machine.threads[machine.current].exec = exec;
 }
 
+void sni_spend_many(int n, int64_t until_ns)
+{
+    (void)n;
+    (void)until_ns;
+}
+
+uintptr_t sni_exec_spend(void)
+{
+    return sni_exec_self();
+}
+
+uintptr_t sni_exec_give_way(uintptr_t self, int64_t until_ns)
+{
+    (void)until_ns;
+    return self;
+}
+
+bool sni_is_spent(void)
+{
+    return false;
+}
+
+const char *sni_exec_place(uintptr_t who)
+{
+    (void)who;
+    return NULL;
+}
+
+void sni_exec_set_place(const char *(*place)(uintptr_t who))
+{
+    (void)place;
+}
+
 int64_t sni_now_ns(void)
 {
     return 1; /* time does not pass while interleavings are explored */

@@ -34,6 +34,21 @@ TEST(a_handle_finds_its_record_while_it_lives_and_not_after)
     sni_record_cache_finish(&cache);
 }
 
+TEST(a_record_is_found_by_its_address_while_it_lives)
+{
+    begin();
+    struct sni_record *r;
+    CHECK_EQ(sni_record_get(&cache, 100, &r), 0);
+    uintptr_t at = (uintptr_t)r;
+    uintptr_t wrong[] = {0, 8, at + 8, at + SNI_RECORD_STEP, at - 1, (uintptr_t)&at, UINTPTR_MAX};
+    CHECK_PTR_EQ(sni_arena_at(at), r);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        CHECK(sni_arena_at(wrong[i]) == NULL);
+    sni_record_put(&cache, r);
+    CHECK(sni_arena_at(at) == NULL);
+    sni_record_cache_finish(&cache);
+}
+
 TEST(no_number_that_is_not_a_handle_is_taken_for_one)
 {
     begin();

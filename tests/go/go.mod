@@ -1,0 +1,3 @@
+module sinew/tests/go
+
+go 1.20
