@@ -45,7 +45,7 @@ SN_API SN_MUST_USE int sn_wait_fd(int fd, unsigned events, sn_deadline until);
 /* The memory of an operation on a descriptor that a coroutine awaits. */
 typedef struct sn_io_state {
     sn_future future_;
-    void *opaque_[36];
+    void *opaque_[23];
 } sn_io_state;
 
 /* sn_wait_fd as a future, without an end but the event: race it with sn_sleep_op.

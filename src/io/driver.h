@@ -28,8 +28,9 @@
  * stream ends or urgent data lie, and then there is more. A driver that was told of either does not
  * believe it, and the POLL is over at once: one try in vain.
  *
- * An older ticket than possible costs a try in vain; a newer one than the try loses a wake-up.
- * Drivers that ask the kernel anew each time leave `flags` alone. */
+ * A ticket is a number from 1 to SNI_TICKET_MAX. An older one than possible costs a try in vain; a
+ * newer one than the try loses a wake-up. Drivers that ask the kernel anew each time leave `flags`
+ * alone. */
 #ifndef SINEW_IO_DRIVER_H
 #define SINEW_IO_DRIVER_H
 
@@ -38,6 +39,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { SNI_TICKET_MAX = 0x7FFFFFFF };
 
 struct sni_driver_ops {
     const char *name;

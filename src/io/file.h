@@ -21,18 +21,18 @@ enum sni_direction {
     SNI_DIRECTIONS,
 };
 
+/* One line of memory. `record.own` is its home: the sticky driver that has registered it, or NULL;
+ * under the lock. */
 struct sni_file {
     struct sni_record record;
     SNI_ATOMIC(uint64_t) state; /* any thread: generation, users, closed; see file.c           */
     int fd;                     /* immutable                                                  */
-    bool is_stream;             /* immutable: a short read means that there is hardly more now  */
-    uint8_t kind;               /* immutable: what the owner of the file says it is             */
-    bool is_unborn;             /* its maker only: nobody has the handle yet                   */
-    struct sni_mutex lock;      /* guards the next two                                        */
+    struct sni_mutex lock;      /* guards `ops` and the home                                  */
     struct sni_list ops;        /* operations of this file that a driver has                   */
-    struct sni_driver *home;    /* the sticky driver that has registered it, or NULL           */
-    SNI_ATOMIC(uint32_t) ticket[SNI_DIRECTIONS]; /* see driver.h; any user                     */
-    SNI_ATOMIC(uint64_t) dry[SNI_DIRECTIONS];    /* any user: see file.c                       */
+    SNI_ATOMIC(uint32_t) known[SNI_DIRECTIONS]; /* any user: a ticket and DRY, see file.c      */
+    bool is_stream; /* immutable: a short read means that there is hardly more now              */
+    uint8_t kind;   /* immutable: what the owner of the file says it is                         */
+    bool is_unborn; /* its maker only: nobody has the handle yet                               */
 };
 
 /* Make a file of a non-blocking descriptor. From here on it is the file's. `is_stream`: a read that
