@@ -290,6 +290,14 @@ struct lent_op {
     struct sni_op *op;
 };
 
+/* The use of a file by a fiber that never goes on. */
+static void end_use(struct sni_file *file)
+{
+    if (file->is_unborn)
+        (void)sni_file_close(sni_record_handle(&file->record));
+    sni_file_unuse(file);
+}
+
 /* The fiber never goes on. First nobody must find the operation by the file any more. */
 static void take_back(struct sni_lent *lent)
 {
@@ -297,10 +305,19 @@ static void take_back(struct sni_lent *lent)
     if (l->file != NULL)
         sni_file_unlink(l->file, l->op);
     sni_driver_take_back(l->op);
-    if (l->file != NULL && l->file->is_unborn)
-        (void)sni_file_close(sni_record_handle(&l->file->record));
     if (l->file != NULL)
-        sni_file_unuse(l->file);
+        end_use(l->file);
+}
+
+/* What a fiber that naps lends: its use of the file, to nobody. */
+struct lent_use {
+    struct sni_lent lent;
+    struct sni_file *file;
+};
+
+static void take_back_use(struct sni_lent *lent)
+{
+    end_use(sni_container_of(lent, struct lent_use, lent)->file);
 }
 
 static void lend(struct sni_waiter *waiter, struct sni_lent *lent)
@@ -436,6 +453,22 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             return result;
     }
     return -EAGAIN; /* not reached */
+}
+
+int sni_file_nap(struct sni_file *file, sn_deadline at)
+{
+    struct lent_use lent = {.lent = {take_back_use}, .file = file};
+    struct sni_exec *exec = sni_exec_current();
+    if (exec != NULL && exec->fiber == NULL)
+        return sni_misuse(-EDEADLK, "a coroutine retries and would block its worker");
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    if (w.fiber != NULL)
+        lend(&w, &lent.lent);
+    int rc = sni_wait_commit(&w, at);
+    if (w.fiber != NULL)
+        lend(&w, NULL);
+    return rc == -ETIMEDOUT ? 0 : rc;
 }
 
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)

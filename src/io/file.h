@@ -56,6 +56,10 @@ int sni_file_close(uint64_t handle);
  *          -EDEADLK (a coroutine must not wait here), -ENOSYS (the executor has no driver) */
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until);
 
+/* Sleep until `at` while using the file: for retries, when nothing tells. If the fiber is abandoned
+ * meanwhile, its use ends, as in a wait. Returns 0; -EDEADLK (a coroutine), -ENOTSUP (no time) */
+int sni_file_nap(struct sni_file *file, sn_deadline at);
+
 /* Wait until one of `events` is there, or `until`. Returns the events, or as above */
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until);
 

@@ -34,32 +34,38 @@ static int use(sn_conn *conn, struct sni_file **file)
 
 /* A Unix listener whose queue is full refuses with -EAGAIN, and nothing tells when it is not:
  * ask again now and then. */
-static int connect_patiently(int fd, const struct sockaddr *addr, uint32_t bytes, sn_deadline until)
+static int connect_patiently(struct sni_file *file, const struct sockaddr *addr, uint32_t bytes,
+                             sn_deadline until)
 {
     for (;;) {
-        int rc = sni_plat_connect(fd, addr, bytes);
+        int rc = sni_plat_connect(file->fd, addr, bytes);
         if (rc != -EAGAIN)
             return rc;
         if (until.ns <= sn_now())
             return -ETIMEDOUT;
         sn_deadline nap = sn_after(SN_MS(1));
-        rc = sn_sleep_until(nap.ns < until.ns ? nap : until);
+        rc = sni_file_nap(file, nap.ns < until.ns ? nap : until);
         if (rc < 0)
             return rc;
     }
 }
 
-/* The descriptor is a file already, so that the wait is like all others. */
-static int finish_connect(sn_conn *conn, sn_deadline until)
+/* The descriptor is a file already, so that all waits are like others, also when the fiber is
+ * abandoned. */
+static int make_connect(sn_conn *conn, const struct sockaddr *addr, uint32_t bytes,
+                        sn_deadline until)
 {
     struct sni_file *file;
     int rc = use(conn, &file);
     if (rc < 0)
         return rc;
     file->is_unborn = true;
-    ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+    rc = connect_patiently(file, addr, bytes, until);
+    if (rc == -EINPROGRESS) {
+        ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+        rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
+    }
     file->is_unborn = false;
-    rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
     sni_file_unuse(file);
     return rc;
 }
@@ -73,17 +79,11 @@ int sn_connect(sn_conn **out, const char *text, sn_deadline until)
     int fd = sni_sock_open(text, SOCK_STREAM, &addr, &bytes);
     if (fd < 0)
         return fd;
-    int begun = connect_patiently(fd, (struct sockaddr *)&addr, bytes, until);
-    if (begun < 0 && begun != -EINPROGRESS) {
-        sni_plat_close(fd);
-        return begun;
-    }
     sn_conn *conn;
     int rc = sni_conn_make(fd, &conn);
     if (rc < 0)
         return rc;
-    if (begun == -EINPROGRESS)
-        rc = finish_connect(conn, until);
+    rc = make_connect(conn, (struct sockaddr *)&addr, bytes, until);
     if (rc < 0)
         (void)sn_close(conn);
     else

@@ -162,7 +162,7 @@ static ptrdiff_t nap(struct sni_file *file, sn_deadline until)
     bool last = until.ns <= wake.ns;
     ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, last ? until : wake);
     if (rc > 0) /* it is broken: the next try tells, but not in a busy loop */
-        rc = sn_sleep(SN_MS(1));
+        rc = sni_file_nap(file, wake);
     return rc == -ETIMEDOUT && !last ? 0 : rc;
 }
 

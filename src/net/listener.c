@@ -124,7 +124,7 @@ static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
     if (rc == -EBADF || rc == -EDEADLK)
         return (int)rc;
     if (rc != -ETIMEDOUT) /* for that wait something is lacking, too */
-        (void)sn_sleep_until(wake);
+        (void)sni_file_nap(file, wake);
     return last ? -ETIMEDOUT : 0;
 }
 

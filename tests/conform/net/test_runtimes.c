@@ -353,6 +353,28 @@ DRIVER_TEST(tasks_that_connect_are_abandoned_and_leave_no_descriptor)
     unlisten(&p);
 }
 
+/* A full Unix listener refuses, and who connects asks again now and then. */
+DRIVER_TEST(tasks_that_ask_a_full_listener_again_are_abandoned_and_leave_no_descriptor)
+{
+    enum { MANY = 20 };
+    char text[SN_ADDR_TEXT_MAX];
+    sn_conn *c[MANY];
+    int n = 0;
+    struct place p = listen_at(unix_addr(text, "full"), &(sn_listen_options){.backlog = 1});
+    while (n < MANY && sn_connect(&c[n], p.addr, SN_NOWAIT) == 0)
+        n++;
+    CHECK_LT(n, MANY);
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        sn_runtime *rt = runtime_on(io, workers);
+        CHECK_EQ(sn_runtime_block_on(rt, spawn_connecting, p.addr), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, soon()), 3);
+        sn_runtime_destroy(rt);
+    }
+    while (n > 0)
+        CHECK_EQ(sn_close(c[--n]), 0);
+    unlisten(&p);
+}
+
 DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
 {
     for (int i = 0; i < 5; i++) {
