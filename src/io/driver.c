@@ -157,6 +157,17 @@ unsigned sni_driver_reap(struct sni_driver *driver)
     return sni_mutex_trylock(&driver->lock) ? reap_and_unlock(driver) : 0;
 }
 
+unsigned sni_driver_glance(struct sni_driver *driver)
+{
+    if (driver->ops->glance == NULL)
+        return sni_driver_reap(driver);
+    if (!sni_mutex_trylock(&driver->lock))
+        return 0;
+    unsigned n = driver->ops->glance(driver);
+    sni_mutex_unlock(&driver->lock);
+    return n;
+}
+
 unsigned sni_driver_reap_patiently(struct sni_driver *driver)
 {
     sni_mutex_lock(&driver->lock);

@@ -443,6 +443,16 @@ static unsigned uring_reap(struct sni_driver *driver)
     return completed;
 }
 
+/* What was put may stay until the wait, which hands it over by the call that sleeps. */
+static unsigned uring_glance(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    unsigned flags = sni_ring_flags(&u->ring) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+    bool quiet = flags == 0 && !u->called && all_put(u) &&
+                 sni_ring_ready(&u->ring, sni_ring_head(&u->ring)) == 0;
+    return quiet ? 0 : uring_reap(driver);
+}
+
 /* ---- sleep ------------------------------------------------------------------------------ */
 
 /* Read the completions in front that are no operation's. */
@@ -533,6 +543,7 @@ static const struct sni_driver_ops uring_ops = {
     .cancel = uring_cancel,
     .flush = uring_flush,
     .reap = uring_reap,
+    .glance = uring_glance,
     .wait = uring_wait,
     .wake = uring_wake,
     .fd = uring_fd,
