@@ -38,6 +38,9 @@ typedef struct sn_iov {
  *          -ETIMEDOUT  `until` has passed
  *          -EBADF      not a descriptor
  *          -EINVAL     `events` holds none, or others
+ *          -EPERM      SN_URGENT alone, of what never has any: a regular file, a directory. Where
+ *                      poll(2) is used, as by plain threads, that is not noticed, and the wait
+ *                      ends at its deadline. Otherwise such a file is always ready
  *          -EMFILE, -ENFILE, -ENOMEM  the system gives no means to wait
  *          -EDEADLK    a coroutine would block its worker and must await sn_wait_fd_op (misuse) */
 SN_API SN_MUST_USE int sn_wait_fd(int fd, unsigned events, sn_deadline until);
@@ -45,14 +48,14 @@ SN_API SN_MUST_USE int sn_wait_fd(int fd, unsigned events, sn_deadline until);
 /* The memory of an operation on a descriptor that a coroutine awaits. */
 typedef struct sn_io_state {
     sn_future future_;
-    void *opaque_[36];
+    void *opaque_[23];
 } sn_io_state;
 
 /* sn_wait_fd as a future, without an end but the event: race it with sn_sleep_op.
  *
  * Suspends: no.   Threads: any; is polled inside a runtime.
  * Returns  the future in `state`; its result is as sn_wait_fd's, or
- *          -EPERM  polled outside a runtime */
+ *          -EPERM  polled outside a runtime, too */
 SN_API sn_future *sn_wait_fd_op(sn_io_state *state, int fd, unsigned events);
 
 SN_END_DECLS

@@ -14,7 +14,7 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
 {
     sni_assert_debug(op->state != SNI_OP_COMPLETE, "an operation was completed twice");
     struct sni_driver *driver = op->driver;
-    op->result = result == -ECANCELED && op->why != 0 ? op->why : result;
+    op->result = result == -ECANCELED && op->why != 0 ? op->why : (int)result;
     op->state = SNI_OP_COMPLETE;
     /* relaxed: a number for others to look at; the lock orders */
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
@@ -33,7 +33,6 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
 {
     sni_assert_debug(op->kind == SNI_OP_POLL || (driver->ops->native & 1u << op->kind) != 0,
                      "a driver was given an operation that it cannot do");
-    sni_list_init(&op->link);
     sni_list_init(&op->pending);
     op->driver = driver;
     op->why = 0;
@@ -156,6 +155,17 @@ static unsigned reap_and_unlock(struct sni_driver *driver)
 unsigned sni_driver_reap(struct sni_driver *driver)
 {
     return sni_mutex_trylock(&driver->lock) ? reap_and_unlock(driver) : 0;
+}
+
+unsigned sni_driver_glance(struct sni_driver *driver)
+{
+    if (driver->ops->glance == NULL)
+        return sni_driver_reap(driver);
+    if (!sni_mutex_trylock(&driver->lock))
+        return 0;
+    unsigned n = driver->ops->glance(driver);
+    sni_mutex_unlock(&driver->lock);
+    return n;
 }
 
 unsigned sni_driver_reap_patiently(struct sni_driver *driver)

@@ -28,8 +28,9 @@
  * stream ends or urgent data lie, and then there is more. A driver that was told of either does not
  * believe it, and the POLL is over at once: one try in vain.
  *
- * An older ticket than possible costs a try in vain; a newer one than the try loses a wake-up.
- * Drivers that ask the kernel anew each time leave `flags` alone. */
+ * A ticket is a number from 1 to SNI_TICKET_MAX. An older one than possible costs a try in vain; a
+ * newer one than the try loses a wake-up. Drivers that ask the kernel anew each time leave `flags`
+ * alone. */
 #ifndef SINEW_IO_DRIVER_H
 #define SINEW_IO_DRIVER_H
 
@@ -38,6 +39,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { SNI_TICKET_MAX = 0x7FFFFFFF };
 
 struct sni_driver_ops {
     const char *name;
@@ -69,9 +72,13 @@ struct sni_driver_ops {
      * Returns  how many were completed */
     unsigned (*reap)(struct sni_driver *driver);
 
-    /* Not locked; its owner only. Sleep until something can be reaped, or somebody has called
-     * `wake` since the last `wait` returned, or `until_ns` (of sni_plat_now_ns) has passed;
-     * sometimes earlier. Nothing is completed. Flushed before.
+    /* Locked; its owner only, which will sleep next unless something is found. As reap, but what
+     * was put off may stay so: the wait hands it over. NULL: reap will do. */
+    unsigned (*glance)(struct sni_driver *driver);
+
+    /* Not locked; its owner only. Hand over what was put off, and sleep until something can be
+     * reaped, or somebody has called `wake` since the last `wait` returned, or `until_ns` (of
+     * sni_plat_now_ns) has passed; sometimes earlier. Nothing is completed.
      *
      * It may be a plain thread that waits here for an operation of its own, whose waiter is then
      * claimed without anybody being unparked. So the completion of an operation with a thread for
@@ -132,6 +139,9 @@ void sni_driver_flush(struct sni_driver *driver);
 
 /* Complete what is ready. Returns the number; 0 also if somebody else is just at it. */
 unsigned sni_driver_reap(struct sni_driver *driver);
+
+/* The same before the caller waits: a system call that the wait makes too is saved. */
+unsigned sni_driver_glance(struct sni_driver *driver);
 
 /* Reap, with the lock taken even if somebody else has it. */
 unsigned sni_driver_reap_patiently(struct sni_driver *driver);

@@ -14,12 +14,13 @@
  * operation before its frame goes away; that also waits for a close that is just at it.
  *
  * Dry. Who tries in vain, or reads a stream and gets less than asked, knows that there is no more
- * now, and that the next try would be in vain: `dry` remembers it, together with the ticket
- * (driver.h) that the file had before that try. A wait that came to its end makes it doubtful
- * again. The ticket that
- * goes with a wait is always the one that was there before the try which it is the proof of; never
- * a newer one. Only TCP knows this; a Unix stream cuts a read behind each piece that came with
- * descriptors, and nothing tells. Who does not want to wait at all tries in any case.
+ * now, and that the next try would be in vain. `known` of a direction is the ticket (driver.h) of
+ * the last wait, for the next try; or, with DRY, the ticket that was there before a try in vain,
+ * for the next wait. A wait that came to its end makes it doubtful again. So the ticket that goes
+ * with a wait is never newer than the try which it is the proof of. Only TCP knows this; a Unix
+ * stream cuts a read behind each piece that came with descriptors, and nothing tells. Who does not
+ * want to wait at all tries in any case. Orders: all relaxed. A stale word is an older ticket, or
+ * a try that could have been saved.
  *
  * Home. A driver that keeps registrations has the file until that is closed, or the driver's owner
  * gone. Workers of one runtime look after each other's drivers; those of another runtime must not
@@ -46,9 +47,9 @@
 #define CLOSED UINT64_C(1)
 #define USER   UINT64_C(2)
 #define USERS  UINT64_C(0xFFFFFFFE)
-#define DRY    (UINT64_C(1) << 32) /* of `dry`; below it: the ticket */
+#define DRY    (SNI_TICKET_MAX + 1u) /* of `known`; below it: the ticket */
 
-static_assert(sizeof(struct sni_file) <= 128, "a file is small");
+static_assert(sizeof(struct sni_file) <= 64, "a file is one line of memory");
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -65,12 +66,10 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     file->is_unborn = false;
     file->lock = (struct sni_mutex)SNI_MUTEX_INIT;
     sni_list_init(&file->ops);
-    file->home = NULL;
-    for (int i = 0; i < SNI_DIRECTIONS; i++) {
-        /* relaxed, both: whoever gets the handle gets them with it */
-        sni_atomic_store(&file->ticket[i], 0, relaxed);
-        sni_atomic_store(&file->dry[i], 0, relaxed);
-    }
+    record->own = NULL;
+    /* relaxed, both: whoever gets the handle gets them with it */
+    sni_atomic_store(&file->known[SNI_IN], 0, relaxed);
+    sni_atomic_store(&file->known[SNI_OUT], 0, relaxed);
     uint64_t generation = sni_atomic_load(&record->generation, relaxed); /* relaxed: ours */
     /* release: pairs with the acquire in sni_file_use, for a handle that travels by itself */
     sni_atomic_store(&file->state, generation << 32 | USER, release);
@@ -100,11 +99,12 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
 
 static void leave_home(struct sni_file *file)
 {
-    if (file->home == NULL)
+    struct sni_driver *home = file->record.own;
+    if (home == NULL)
         return;
-    sni_driver_forget(file->home, file->fd);
-    sni_driver_release(file->home);
-    file->home = NULL;
+    sni_driver_forget(home, file->fd);
+    sni_driver_release(home);
+    file->record.own = NULL;
 }
 
 void sni_file_unuse(struct sni_file *file)
@@ -166,10 +166,9 @@ ptrdiff_t sni_op_try(struct sni_op *op, int fd)
 
 uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dry)
 {
-    /* relaxed, both: see the top */
-    uint64_t known = sni_atomic_load(&file->dry[way], relaxed);
+    uint32_t known = sni_atomic_load(&file->known[way], relaxed); /* relaxed: see the top */
     *dry = (known & DRY) != 0;
-    return *dry ? (uint32_t)known : sni_atomic_load(&file->ticket[way], relaxed);
+    return known & ~DRY;
 }
 
 void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t result, size_t bytes,
@@ -177,7 +176,7 @@ void sni_file_tried(struct sni_file *file, enum sni_direction way, ptrdiff_t res
 {
     bool is_short = way == SNI_IN && file->is_stream && result > 0 && (size_t)result < bytes;
     if (is_short || result == -EAGAIN)
-        sni_atomic_store(&file->dry[way], DRY | ticket, relaxed); /* relaxed: see the top */
+        sni_atomic_store(&file->known[way], DRY | ticket, relaxed); /* relaxed: see the top */
 }
 
 uint32_t sni_file_proof(struct sni_file *file, unsigned events)
@@ -191,9 +190,7 @@ uint32_t sni_file_proof(struct sni_file *file, unsigned events)
 
 void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t ticket)
 {
-    /* relaxed, both: see the top */
-    sni_atomic_store(&file->ticket[way], ticket, relaxed);
-    sni_atomic_store(&file->dry[way], 0, relaxed);
+    sni_atomic_store(&file->known[way], ticket, relaxed); /* relaxed: see the top */
 }
 
 /* ---- waiting ---------------------------------------------------------------------------- */
@@ -208,19 +205,22 @@ static void interrupt(struct sni_waiter *w, int why)
 static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driver,
                                   struct sni_op *op)
 {
-    if (file->home != NULL && file->home != driver && sni_driver_is_retired(file->home))
+    struct sni_driver *home = file->record.own;
+    if (home != NULL && home != driver && sni_driver_is_retired(home)) {
         leave_home(file);
-    if (file->home == NULL) {
-        file->home = driver;
+        home = NULL;
+    }
+    if (home == NULL) {
+        file->record.own = home = driver;
         sni_driver_hold(driver);
         op->flags = 0; /* a ticket of another driver, or none: it is no proof here */
     }
-    if (file->home->group != driver->group) {
+    if (home->group != driver->group) {
         op->kept = false;
         op->flags = 0;
         return driver;
     }
-    return file->home;
+    return home;
 }
 
 int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op)
@@ -290,6 +290,14 @@ struct lent_op {
     struct sni_op *op;
 };
 
+/* The use of a file by a fiber that never goes on. */
+static void end_use(struct sni_file *file)
+{
+    if (file->is_unborn)
+        (void)sni_file_close(sni_record_handle(&file->record));
+    sni_file_unuse(file);
+}
+
 /* The fiber never goes on. First nobody must find the operation by the file any more. */
 static void take_back(struct sni_lent *lent)
 {
@@ -297,10 +305,19 @@ static void take_back(struct sni_lent *lent)
     if (l->file != NULL)
         sni_file_unlink(l->file, l->op);
     sni_driver_take_back(l->op);
-    if (l->file != NULL && l->file->is_unborn)
-        (void)sni_file_close(sni_record_handle(&l->file->record));
     if (l->file != NULL)
-        sni_file_unuse(l->file);
+        end_use(l->file);
+}
+
+/* What a fiber that naps lends: its use of the file, to nobody. */
+struct lent_use {
+    struct sni_lent lent;
+    struct sni_file *file;
+};
+
+static void take_back_use(struct sni_lent *lent)
+{
+    end_use(sni_container_of(lent, struct lent_use, lent)->file);
 }
 
 static void lend(struct sni_waiter *waiter, struct sni_lent *lent)
@@ -347,11 +364,12 @@ static int find_driver(struct sni_driver **driver)
 static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driver, unsigned events,
                           uint32_t *ticket, bool is_guess, sn_deadline until)
 {
-    struct sni_op op = {.fd = fd,
-                        .kind = SNI_OP_POLL,
-                        .events = (uint8_t)events,
-                        .is_guess = is_guess,
-                        .flags = *ticket};
+    struct sni_op op;
+    sni_op_init(&op, SNI_OP_POLL);
+    op.fd = fd;
+    op.events = (uint8_t)events;
+    op.is_guess = is_guess;
+    op.flags = *ticket;
     ptrdiff_t rc =
         driver != NULL ? wait_as_fiber(file, driver, &op, until) : wait_as_thread(file, &op, until);
     *ticket = op.flags;
@@ -435,6 +453,22 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             return result;
     }
     return -EAGAIN; /* not reached */
+}
+
+int sni_file_nap(struct sni_file *file, sn_deadline at)
+{
+    struct lent_use lent = {.lent = {take_back_use}, .file = file};
+    struct sni_exec *exec = sni_exec_current();
+    if (exec != NULL && exec->fiber == NULL)
+        return sni_misuse(-EDEADLK, "a coroutine retries and would block its worker");
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    if (w.fiber != NULL)
+        lend(&w, &lent.lent);
+    int rc = sni_wait_commit(&w, at);
+    if (w.fiber != NULL)
+        lend(&w, NULL);
+    return rc == -ETIMEDOUT ? 0 : rc;
 }
 
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)

@@ -21,18 +21,18 @@ enum sni_direction {
     SNI_DIRECTIONS,
 };
 
+/* One line of memory. `record.own` is its home: the sticky driver that has registered it, or NULL;
+ * under the lock. */
 struct sni_file {
     struct sni_record record;
     SNI_ATOMIC(uint64_t) state; /* any thread: generation, users, closed; see file.c           */
     int fd;                     /* immutable                                                  */
-    bool is_stream;             /* immutable: a short read means that there is hardly more now  */
-    uint8_t kind;               /* immutable: what the owner of the file says it is             */
-    bool is_unborn;             /* its maker only: nobody has the handle yet                   */
-    struct sni_mutex lock;      /* guards the next two                                        */
+    struct sni_mutex lock;      /* guards `ops` and the home                                  */
     struct sni_list ops;        /* operations of this file that a driver has                   */
-    struct sni_driver *home;    /* the sticky driver that has registered it, or NULL           */
-    SNI_ATOMIC(uint32_t) ticket[SNI_DIRECTIONS]; /* see driver.h; any user                     */
-    SNI_ATOMIC(uint64_t) dry[SNI_DIRECTIONS];    /* any user: see file.c                       */
+    SNI_ATOMIC(uint32_t) known[SNI_DIRECTIONS]; /* any user: a ticket and DRY, see file.c      */
+    bool is_stream; /* immutable: a short read means that there is hardly more now              */
+    uint8_t kind;   /* immutable: what the owner of the file says it is                         */
+    bool is_unborn; /* its maker only: nobody has the handle yet                               */
 };
 
 /* Make a file of a non-blocking descriptor. From here on it is the file's. `is_stream`: a read that
@@ -55,6 +55,10 @@ int sni_file_close(uint64_t handle);
  * Returns  its result (op.h); -ETIMEDOUT, -EBADF (closed meanwhile), -ENOMEM, -EMFILE,
  *          -EDEADLK (a coroutine must not wait here), -ENOSYS (the executor has no driver) */
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until);
+
+/* Sleep until `at` while using the file: for retries, when nothing tells. If the fiber is abandoned
+ * meanwhile, its use ends, as in a wait. Returns 0; -EDEADLK (a coroutine), -ENOTSUP (no time) */
+int sni_file_nap(struct sni_file *file, sn_deadline at);
 
 /* Wait until one of `events` is there, or `until`. Returns the events, or as above */
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until);

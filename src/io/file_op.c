@@ -14,37 +14,45 @@
 #include <assert.h>
 
 static_assert(sizeof(struct sni_file_op) <= sizeof(sn_io_state), "sn_io_state is too small");
+static_assert(sizeof(struct sni_op) <= 128, "an operation is two lines of memory");
+
+static const struct sni_file_op_kind *kind_of(const struct sni_file_op *fop)
+{
+    return (const struct sni_file_op_kind *)(const void *)fop->future.vt; /* its first member */
+}
 
 static enum sni_direction direction(const struct sni_file_op *fop)
 {
-    return (fop->events & SNI_READABLE) != 0 ? SNI_IN : SNI_OUT;
+    return (fop->op.events & SNI_READABLE) != 0 ? SNI_IN : SNI_OUT;
 }
 
-/* Use the file, and find the driver to wait with. */
-static int begin(struct sni_file_op *fop)
+static int use_file(struct sni_file_op *fop)
 {
-    if (fop->kinds == 0)
-        return 0;
-    int rc = sni_file_use(fop->handle, fop->kinds, &fop->file);
-    if (rc == 0)
-        fop->fd = fop->file->fd;
-    return rc;
+    struct sni_file *file;
+    int rc = sni_file_use(fop->handle, fop->kinds, &file);
+    if (rc < 0)
+        return rc;
+    fop->file = file;
+    fop->is_using = true;
+    fop->op.fd = file->fd;
+    return 0;
 }
 
 static sn_poll end(struct sni_file_op *fop, ptrdiff_t result)
 {
     if (result > INT32_MAX)
         result = INT32_MAX;
-    int value = fop->kind->finish != NULL ? fop->kind->finish(fop, result) : (int)result;
-    if (fop->file != NULL)
+    const struct sni_file_op_kind *kind = kind_of(fop);
+    int value = kind->finish != NULL ? kind->finish(fop, result) : (int)result;
+    if (fop->is_using)
         sni_file_unuse(fop->file);
-    fop->file = NULL;
+    fop->is_using = false;
     sni_await_finish(&fop->await);
     return SN_READY(value);
 }
 
-/* Give a POLL to the driver. */
-static int start_waiting(struct sni_file_op *fop, uint32_t ticket, bool is_guess)
+/* Give a POLL to the driver. Returns 0; 1: it is complete already; -errno */
+static int start_waiting(struct sni_file_op *fop, sn_cx *cx, uint32_t ticket, bool is_guess)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_driver *driver = NULL;
@@ -53,61 +61,58 @@ static int start_waiting(struct sni_file_op *fop, uint32_t ticket, bool is_guess
     int rc = exec->ops->driver(exec, &driver);
     if (rc < 0)
         return rc;
-    fop->op = (struct sni_op){.fd = fop->fd,
-                              .kind = SNI_OP_POLL,
-                              .kept = fop->file != NULL,
-                              .events = fop->events,
-                              .is_guess = is_guess,
-                              .flags = ticket};
-    sni_await_begin(&fop->await, &fop->op.waiter);
-    if (fop->file != NULL)
+    fop->op.kept = fop->is_using;
+    fop->op.is_guess = is_guess;
+    fop->op.flags = ticket;
+    sni_await_begin_armed(&fop->await, &fop->op.waiter, cx);
+    if (fop->is_using)
         rc = sni_file_submit(fop->file, driver, &fop->op);
     else
         sni_driver_submit(driver, &fop->op);
     if (rc < 0)
         return rc;
     fop->is_waiting = true;
-    sni_await_published(&fop->await, &fop->op.waiter);
-    return 0;
+    return sni_await_published(&fop->await, &fop->op.waiter) ? 1 : 0;
 }
 
 /* The driver is done with it. */
 static ptrdiff_t stop_waiting(struct sni_file_op *fop)
 {
     fop->is_waiting = false;
-    if (fop->file != NULL) {
+    if (fop->is_using) {
         sni_file_unlink(fop->file, &fop->op);
         sni_file_note_ready(fop->file, direction(fop), fop->op.flags);
     }
-    ptrdiff_t told = fop->op.result;
-    return told < 0 ? told : sni_events_told(told, fop->events);
+    int told = fop->op.result;
+    return told < 0 ? told : sni_events_told(told, fop->op.events);
 }
 
 /* Returns the result, or -EAGAIN and the ticket to wait with. Only who wants bytes may take it for
  * granted that there are none (*dry). */
 static ptrdiff_t try(struct sni_file_op *fop, uint32_t *ticket, bool *dry)
 {
-    if (fop->kind->attempt == NULL) {
-        *ticket = fop->file != NULL ? sni_file_proof(fop->file, fop->events) : 0;
+    const struct sni_file_op_kind *kind = kind_of(fop);
+    if (kind->attempt == NULL) {
+        *ticket = fop->is_using ? sni_file_proof(fop->file, fop->op.events) : 0;
         *dry = true; /* or perhaps not: a guess */
         return -EAGAIN;
     }
-    if (fop->file != NULL)
+    if (fop->is_using)
         *ticket = sni_file_ticket(fop->file, direction(fop), dry);
-    *dry = *dry && fop->bytes > 0;
+    *dry = *dry && fop->op.bytes > 0;
     if (*dry)
         return -EAGAIN;
-    ptrdiff_t result = fop->kind->attempt(fop);
-    if (fop->file != NULL)
-        sni_file_tried(fop->file, direction(fop), result, fop->bytes, *ticket);
+    ptrdiff_t result = kind->attempt(fop);
+    if (fop->is_using)
+        sni_file_tried(fop->file, direction(fop), result, fop->op.bytes, *ticket);
     return result;
 }
 
-static sn_poll poll_op(sn_future *fut, sn_cx *cx)
+sn_poll sni_file_op_poll(sn_future *fut, sn_cx *cx)
 {
     struct sni_file_op *fop = sni_container_of(fut, struct sni_file_op, future);
-    if (fop->file == NULL && !fop->is_waiting) {
-        int rc = begin(fop);
+    if (fop->kinds != 0 && !fop->is_using) {
+        int rc = use_file(fop);
         if (rc < 0)
             return end(fop, rc);
     }
@@ -116,7 +121,7 @@ static sn_poll poll_op(sn_future *fut, sn_cx *cx)
             if (!sni_await_poll(&fop->await, cx))
                 return SN_PENDING;
             ptrdiff_t events = stop_waiting(fop);
-            if (events < 0 || fop->kind->attempt == NULL)
+            if (events < 0 || kind_of(fop)->attempt == NULL)
                 return end(fop, events);
         }
         if (sni_is_spent()) {
@@ -128,34 +133,39 @@ static sn_poll poll_op(sn_future *fut, sn_cx *cx)
         ptrdiff_t result = try(fop, &ticket, &dry);
         if (result != -EAGAIN)
             return end(fop, result);
-        int rc = start_waiting(fop, ticket, dry);
+        int rc = start_waiting(fop, cx, ticket, dry);
+        if (rc == 0)
+            return SN_PENDING;
         if (rc < 0)
             return end(fop, rc);
     }
 }
 
-static void drop_op(sn_future *fut)
+void sni_file_op_drop(sn_future *fut)
 {
     struct sni_file_op *fop = sni_container_of(fut, struct sni_file_op, future);
     if (fop->is_waiting) {
         sni_driver_cancel_now(&fop->op, -ECANCELED);
         (void)stop_waiting(fop);
     }
-    if (fop->file != NULL) {
+    if (fop->is_using) {
         (void)end(fop, -ECANCELED);
     } else {
         sni_await_finish(&fop->await);
     }
 }
 
-static const sn_future_vtable op_vtable = {.poll = poll_op, .drop = drop_op, .name = "io"};
-
 struct sni_file_op *sni_file_op_init(sn_io_state *state, const struct sni_file_op_kind *kind,
                                      uint64_t handle, uint32_t kinds, unsigned events)
 {
     struct sni_file_op *fop = (struct sni_file_op *)(void *)state;
-    *fop = (struct sni_file_op){
-        .kind = kind, .handle = handle, .kinds = kinds, .events = (uint8_t)events, .fd = -1};
-    (void)sn_future_init(&fop->future, &op_vtable);
+    (void)sn_future_init(&fop->future, &kind->vt);
+    fop->handle = handle;
+    fop->kinds = (uint8_t)kinds;
+    fop->is_using = false;
+    fop->is_waiting = false;
+    fop->await = (struct sni_await){.stage = {0}};
+    sni_op_init_move(&fop->op, SNI_OP_POLL, NULL, 0);
+    fop->op.events = (uint8_t)events;
     return fop;
 }

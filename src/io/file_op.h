@@ -3,7 +3,11 @@
  *
  * A coroutine may be dropped at any time, and then nothing may have been consumed. So its
  * operations never leave the buffer to the kernel: they wait for readiness, whatever the driver
- * could do, and then make the system call themselves, inside a poll. */
+ * could do, and then make the system call themselves, inside a poll.
+ *
+ * A connection that is served by a coroutine and idle has one of these, so it holds nothing twice:
+ * what to move lies in the operation, which as a POLL does not use it, and the kind is found by the
+ * future's vtable. */
 #ifndef SINEW_IO_FILE_OP_H
 #define SINEW_IO_FILE_OP_H
 
@@ -14,23 +18,21 @@
 
 struct sni_file_op {
     sn_future future;
-    const struct sni_file_op_kind *kind; /* immutable                                          */
-    uint64_t handle;                     /* of the file                                        */
-    struct sni_file *file;               /* used from the first poll to the end                */
-    int fd;                              /* the same time                                      */
-    uint32_t kinds;                      /* of files that it may be of; 0: a stranger's `fd`   */
-    void *buf;                           /* these: arguments, for `attempt` and `finish`       */
-    size_t bytes;
-    void *extra;
-    uint8_t events;  /* what to wait for                                                      */
+    union {
+        uint64_t handle;       /* of the file, before                                         */
+        struct sni_file *file; /* while is_using: from the first poll to the end               */
+    };
+    void *extra;     /* an argument, for `attempt` and `finish`                                */
+    uint8_t kinds;   /* of files that it may be of; 0: a stranger's descriptor, op.fd           */
+    bool is_using;   /* the file                                                              */
     bool is_waiting; /* a driver has `op`, or has completed it and we do not know yet          */
     struct sni_await await;
-    struct sni_op op;
+    struct sni_op op; /* from the beginning: `events`; `buf` and `bytes`, arguments too; `fd`   */
 };
 
 /* What kinds of operations differ in. */
 struct sni_file_op_kind {
-    const char *name;
+    sn_future_vtable vt; /* SNI_FILE_OP(name) */
 
     /* Try it. NULL: to wait for the events is all, and they are the result.
      * Returns  the result; -EAGAIN: wait */
@@ -40,7 +42,13 @@ struct sni_file_op_kind {
     int (*finish)(struct sni_file_op *fop, ptrdiff_t result);
 };
 
-/* Make `state` such an operation; the arguments are the caller's to fill in. */
+sn_poll sni_file_op_poll(sn_future *fut, sn_cx *cx);
+void sni_file_op_drop(sn_future *fut);
+
+#define SNI_FILE_OP(text) {.poll = sni_file_op_poll, .drop = sni_file_op_drop, .name = (text)}
+
+/* Make `state` such an operation, without a buffer; the other arguments are the caller's to fill
+ * in. */
 struct sni_file_op *sni_file_op_init(sn_io_state *state, const struct sni_file_op_kind *kind,
                                      uint64_t handle, uint32_t kinds, unsigned events);
 

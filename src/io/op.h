@@ -43,24 +43,16 @@ struct sni_driver;
 struct sockaddr;
 struct msghdr;
 
+/* There is one for each idle connection: two lines of memory, and no room for what can be shared.
+ * `link` of the waiter is the driver's. */
 struct sni_op {
     struct sni_waiter waiter;  /* the owner's; claimed with 0 when the operation is complete   */
-    struct sni_list link;      /* the driver's                                                */
     struct sni_list pending;   /* in the driver's list of all, under its lock                 */
     struct sni_list on_file;   /* the file's, under its lock; for operations of foreign
                                   descriptors unused                                          */
     struct sni_driver *driver; /* whom it was given to; NULL before                           */
-    int fd;                    /* these: set by the owner before submit                       */
-    uint8_t kind;              /* sni_op_kind                                                 */
-    bool kept;                 /* the descriptor is a file's of ours: it is not closed without
-                                  sni_driver_forget, so a registration may be kept             */
-    uint8_t state;             /* the driver's, under its lock; 0 before submit               */
-    uint8_t events;            /* POLL                                                        */
-    bool is_polled;            /* the owner makes the system call, whatever the driver could do */
-    bool is_guess;             /* POLL: what the ticket stands for is a guess, see driver.h    */
-    uint32_t flags;            /* of the system call; POLL of a kept descriptor: see "Tickets"
-                                  in driver.h                                                 */
-    union {
+    union {                    /* these: set by the owner before submit; a POLL needs neither
+                                  of the two, and leaves them alone                           */
         void *buf;
         struct msghdr *msg;
         struct sockaddr *addr;
@@ -69,9 +61,39 @@ struct sni_op {
         size_t bytes;
         uint32_t *addr_bytes;
     };
-    int why;          /* under the driver's lock: 0, or the reason of the cancellation (-errno) */
-    ptrdiff_t result; /* after completion: as above, or -errno                                */
+    int fd;
+    uint32_t flags; /* of the system call; POLL of a kept descriptor: see "Tickets" in driver.h */
+    uint8_t kind;   /* sni_op_kind                                                            */
+    uint8_t events; /* POLL                                                                   */
+    bool kept;      /* the descriptor is a file's of ours: it is not closed without
+                       sni_driver_forget, so a registration may be kept                        */
+    bool is_polled; /* the owner makes the system call, whatever the driver could do            */
+    bool is_guess;  /* POLL: what the ticket stands for is a guess, see driver.h               */
+    uint8_t state;  /* the driver's, under its lock; 0 before submit                           */
+    int why;        /* under the driver's lock: 0, or the reason of the cancellation (-errno)   */
+    int result;     /* after completion: as above, or -errno; no system call moves more        */
 };
+
+/* Prepare what the owner has to, and no more: the rest is begin's and submit's. */
+static inline void sni_op_init(struct sni_op *op, enum sni_op_kind kind)
+{
+    op->fd = -1;
+    op->flags = 0;
+    op->kind = (uint8_t)kind;
+    op->events = 0;
+    op->kept = false;
+    op->is_polled = false;
+    op->is_guess = false;
+    op->state = 0;
+}
+
+static inline void sni_op_init_move(struct sni_op *op, enum sni_op_kind kind, void *buf,
+                                    size_t bytes)
+{
+    sni_op_init(op, kind);
+    op->buf = buf;
+    op->bytes = bytes;
+}
 
 /* States of an operation that all drivers share; a driver's own follow. */
 enum {

@@ -33,10 +33,11 @@ static ptrdiff_t refuse_events(struct sni_file_op *fop)
 
 sn_future *sn_wait_fd_op(sn_io_state *state, int fd, unsigned events)
 {
-    static const struct sni_file_op_kind kind = {.name = "wait_fd"};
-    static const struct sni_file_op_kind wrong = {.name = "wait_fd", .attempt = refuse_events};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("wait_fd")};
+    static const struct sni_file_op_kind wrong = {.vt = SNI_FILE_OP("wait_fd"),
+                                                  .attempt = refuse_events};
     struct sni_file_op *fop =
         sni_file_op_init(state, are_events(events) ? &kind : &wrong, 0, 0, events);
-    fop->fd = fd;
+    fop->op.fd = fd;
     return &fop->future;
 }

@@ -34,7 +34,10 @@ enum {
 struct sni_record {
     SNI_ATOMIC(uint32_t) generation; /* odd while the record lives                         */
     uint32_t class;                  /* immutable: size is (class + 1) * SNI_RECORD_STEP    */
-    struct sni_record *next;         /* while free: the list it is in                       */
+    union {
+        struct sni_record *next; /* while free: the list it is in                           */
+        void *own;               /* while it lives: whose it is may keep something here      */
+    };
 };
 
 struct sni_arena;

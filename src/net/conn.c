@@ -34,32 +34,38 @@ static int use(sn_conn *conn, struct sni_file **file)
 
 /* A Unix listener whose queue is full refuses with -EAGAIN, and nothing tells when it is not:
  * ask again now and then. */
-static int connect_patiently(int fd, const struct sockaddr *addr, uint32_t bytes, sn_deadline until)
+static int connect_patiently(struct sni_file *file, const struct sockaddr *addr, uint32_t bytes,
+                             sn_deadline until)
 {
     for (;;) {
-        int rc = sni_plat_connect(fd, addr, bytes);
+        int rc = sni_plat_connect(file->fd, addr, bytes);
         if (rc != -EAGAIN)
             return rc;
         if (until.ns <= sn_now())
             return -ETIMEDOUT;
         sn_deadline nap = sn_after(SN_MS(1));
-        rc = sn_sleep_until(nap.ns < until.ns ? nap : until);
+        rc = sni_file_nap(file, nap.ns < until.ns ? nap : until);
         if (rc < 0)
             return rc;
     }
 }
 
-/* The descriptor is a file already, so that the wait is like all others. */
-static int finish_connect(sn_conn *conn, sn_deadline until)
+/* The descriptor is a file already, so that all waits are like others, also when the fiber is
+ * abandoned. */
+static int make_connect(sn_conn *conn, const struct sockaddr *addr, uint32_t bytes,
+                        sn_deadline until)
 {
     struct sni_file *file;
     int rc = use(conn, &file);
     if (rc < 0)
         return rc;
     file->is_unborn = true;
-    ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+    rc = connect_patiently(file, addr, bytes, until);
+    if (rc == -EINPROGRESS) {
+        ptrdiff_t events = sni_file_wait(file, SNI_WRITABLE, until);
+        rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
+    }
     file->is_unborn = false;
-    rc = events < 0 ? (int)events : sni_plat_socket_error(file->fd);
     sni_file_unuse(file);
     return rc;
 }
@@ -73,17 +79,11 @@ int sn_connect(sn_conn **out, const char *text, sn_deadline until)
     int fd = sni_sock_open(text, SOCK_STREAM, &addr, &bytes);
     if (fd < 0)
         return fd;
-    int begun = connect_patiently(fd, (struct sockaddr *)&addr, bytes, until);
-    if (begun < 0 && begun != -EINPROGRESS) {
-        sni_plat_close(fd);
-        return begun;
-    }
     sn_conn *conn;
     int rc = sni_conn_make(fd, &conn);
     if (rc < 0)
         return rc;
-    if (begun == -EINPROGRESS)
-        rc = finish_connect(conn, until);
+    rc = make_connect(conn, (struct sockaddr *)&addr, bytes, until);
     if (rc < 0)
         (void)sn_close(conn);
     else
@@ -176,7 +176,8 @@ ptrdiff_t sn_read(sn_conn *conn, void *buf, size_t bytes, sn_deadline until)
         return nothing(conn);
     if (buf == NULL)
         return -EINVAL;
-    struct sni_op op = {.kind = SNI_OP_RECV, .buf = buf, .bytes = bytes};
+    struct sni_op op;
+    sni_op_init_move(&op, SNI_OP_RECV, buf, bytes);
     return do_op(conn, &op, until);
 }
 
@@ -186,20 +187,22 @@ ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes, sn_deadline unt
         return nothing(conn);
     if (buf == NULL)
         return -EINVAL;
-    struct sni_op op = {.kind = SNI_OP_SEND, .buf = (void *)(uintptr_t)buf, .bytes = bytes};
+    struct sni_op op;
+    sni_op_init_move(&op, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes);
     return do_op(conn, &op, until);
 }
 
-/* Move exactly `bytes` by `step`; 0 bytes from it are the end. */
-static int move_all(sn_conn *conn, struct sni_op *op, size_t bytes, size_t *done, sn_deadline until)
+/* Move exactly `bytes`; 0 of them at once are the end. */
+static int move_all(sn_conn *conn, enum sni_op_kind kind, void *buf, size_t bytes, size_t *done,
+                    sn_deadline until)
 {
     size_t moved = 0;
     ptrdiff_t rc = bytes == 0 ? nothing(conn) : 0;
-    char *at = op->buf;
-    uint8_t kind = op->kind;
+    char *at = buf;
+    struct sni_op op;
     while (moved < bytes && rc >= 0) {
-        *op = (struct sni_op){.kind = kind, .buf = at + moved, .bytes = bytes - moved};
-        rc = do_op(conn, op, until);
+        sni_op_init_move(&op, kind, at + moved, bytes - moved);
+        rc = do_op(conn, &op, until);
         if (rc == 0)
             rc = -EPIPE;
         else if (rc > 0)
@@ -216,8 +219,7 @@ int sn_read_exact(sn_conn *conn, void *buf, size_t bytes, size_t *done, sn_deadl
         *done = 0;
     if (buf == NULL && bytes > 0)
         return -EINVAL;
-    struct sni_op op = {.kind = SNI_OP_RECV, .buf = buf};
-    return move_all(conn, &op, bytes, done, until);
+    return move_all(conn, SNI_OP_RECV, buf, bytes, done, until);
 }
 
 int sn_write_all(sn_conn *conn, const void *buf, size_t bytes, size_t *done, sn_deadline until)
@@ -226,8 +228,7 @@ int sn_write_all(sn_conn *conn, const void *buf, size_t bytes, size_t *done, sn_
         *done = 0;
     if (buf == NULL && bytes > 0)
         return -EINVAL;
-    struct sni_op op = {.kind = SNI_OP_SEND, .buf = (void *)(uintptr_t)buf};
-    return move_all(conn, &op, bytes, done, until);
+    return move_all(conn, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes, done, until);
 }
 
 static ptrdiff_t move_pieces(sn_conn *conn, enum sni_op_kind kind, const sn_iov *iov, int n,
@@ -291,16 +292,16 @@ int sn_shutdown(sn_conn *conn, sn_shut how)
 
 static ptrdiff_t try_read(struct sni_file_op *fop)
 {
-    if (fop->buf == NULL || fop->bytes == 0)
-        return fop->bytes == 0 ? 0 : -EINVAL;
-    return sni_plat_recv(fop->fd, fop->buf, fop->bytes, 0);
+    if (fop->op.buf == NULL || fop->op.bytes == 0)
+        return fop->op.bytes == 0 ? 0 : -EINVAL;
+    return sni_plat_recv(fop->op.fd, fop->op.buf, fop->op.bytes, 0);
 }
 
 static ptrdiff_t try_write(struct sni_file_op *fop)
 {
-    if (fop->buf == NULL || fop->bytes == 0)
-        return fop->bytes == 0 ? 0 : -EINVAL;
-    return sni_plat_send(fop->fd, fop->buf, fop->bytes, 0);
+    if (fop->op.buf == NULL || fop->op.bytes == 0)
+        return fop->op.bytes == 0 ? 0 : -EINVAL;
+    return sni_plat_send(fop->op.fd, fop->op.buf, fop->op.bytes, 0);
 }
 
 static sn_future *move_op(sn_io_state *state, const struct sni_file_op_kind *kind, sn_conn *conn,
@@ -308,20 +309,20 @@ static sn_future *move_op(sn_io_state *state, const struct sni_file_op_kind *kin
 {
     struct sni_file_op *fop =
         sni_file_op_init(state, kind, sni_sock_handle(conn), SNI_CONNS, events);
-    fop->buf = buf;
-    fop->bytes = bytes < INT32_MAX ? bytes : INT32_MAX;
+    fop->op.buf = buf;
+    fop->op.bytes = bytes < INT32_MAX ? bytes : INT32_MAX;
     return &fop->future;
 }
 
 sn_future *sn_read_op(sn_io_state *state, sn_conn *conn, void *buf, size_t bytes)
 {
-    static const struct sni_file_op_kind kind = {.name = "read", .attempt = try_read};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("read"), .attempt = try_read};
     return move_op(state, &kind, conn, buf, bytes, SNI_READABLE);
 }
 
 sn_future *sn_write_op(sn_io_state *state, sn_conn *conn, const void *buf, size_t bytes)
 {
-    static const struct sni_file_op_kind kind = {.name = "write", .attempt = try_write};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("write"), .attempt = try_write};
     return move_op(state, &kind, conn, (void *)(uintptr_t)buf, bytes, SNI_WRITABLE);
 }
 
@@ -333,7 +334,8 @@ static ptrdiff_t refuse_events(struct sni_file_op *fop)
 
 sn_future *sn_conn_wait_op(sn_io_state *state, sn_conn *conn, unsigned events)
 {
-    static const struct sni_file_op_kind kind = {.name = "wait"};
-    static const struct sni_file_op_kind wrong = {.name = "wait", .attempt = refuse_events};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("wait")};
+    static const struct sni_file_op_kind wrong = {.vt = SNI_FILE_OP("wait"),
+                                                  .attempt = refuse_events};
     return move_op(state, are_events(events) ? &kind : &wrong, conn, NULL, 0, events);
 }

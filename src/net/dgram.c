@@ -162,7 +162,7 @@ static ptrdiff_t nap(struct sni_file *file, sn_deadline until)
     bool last = until.ns <= wake.ns;
     ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, last ? until : wake);
     if (rc > 0) /* it is broken: the next try tells, but not in a busy loop */
-        rc = sn_sleep(SN_MS(1));
+        rc = sni_file_nap(file, wake);
     return rc == -ETIMEDOUT && !last ? 0 : rc;
 }
 
@@ -210,18 +210,19 @@ ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes, sn_addr *from, 
 static ptrdiff_t try_send(struct sni_file_op *fop)
 {
     struct message m;
-    int rc = fop->buf == NULL && fop->bytes > 0 ? -EINVAL
-                                                : lay_out_to(&m, fop->buf, fop->bytes, fop->extra);
-    return rc < 0 ? rc : sni_plat_sendmsg(fop->fd, &m.msg, 0);
+    int rc = fop->op.buf == NULL && fop->op.bytes > 0
+                 ? -EINVAL
+                 : lay_out_to(&m, fop->op.buf, fop->op.bytes, fop->extra);
+    return rc < 0 ? rc : sni_plat_sendmsg(fop->op.fd, &m.msg, 0);
 }
 
 static ptrdiff_t try_recv(struct sni_file_op *fop)
 {
-    if (fop->buf == NULL && fop->bytes > 0)
+    if (fop->op.buf == NULL && fop->op.bytes > 0)
         return -EINVAL;
     struct message m;
-    lay_out_from(&m, fop->buf, fop->bytes);
-    ptrdiff_t got = sni_plat_recvmsg(fop->fd, &m.msg, MSG_TRUNC);
+    lay_out_from(&m, fop->op.buf, fop->op.bytes);
+    ptrdiff_t got = sni_plat_recvmsg(fop->op.fd, &m.msg, MSG_TRUNC);
     if (got >= 0)
         tell_sender(&m, fop->extra);
     return got;
@@ -232,8 +233,8 @@ static sn_future *msg_op(sn_io_state *state, const struct sni_file_op_kind *kind
 {
     struct sni_file_op *fop =
         sni_file_op_init(state, kind, sni_sock_handle(dgram), SNI_DGRAMS, events);
-    fop->buf = buf;
-    fop->bytes = bytes;
+    fop->op.buf = buf;
+    fop->op.bytes = bytes;
     fop->extra = addr;
     return &fop->future;
 }
@@ -306,7 +307,7 @@ sn_future *sn_send_to_op(sn_io_state *state, sn_dgram *dgram, const void *buf, s
 {
     if (to != NULL && sn_addr_kind_of(to) == SN_ADDR_UNIX)
         return patient_op(state, dgram, buf, bytes, to);
-    static const struct sni_file_op_kind kind = {.name = "send_to", .attempt = try_send};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("send_to"), .attempt = try_send};
     return msg_op(state, &kind, dgram, (void *)(uintptr_t)buf, bytes, (void *)(uintptr_t)to,
                   SNI_WRITABLE);
 }
@@ -314,6 +315,7 @@ sn_future *sn_send_to_op(sn_io_state *state, sn_dgram *dgram, const void *buf, s
 sn_future *sn_recv_from_op(sn_io_state *state, sn_dgram *dgram, void *buf, size_t bytes,
                            sn_addr *from)
 {
-    static const struct sni_file_op_kind kind = {.name = "recv_from", .attempt = try_recv};
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("recv_from"),
+                                                 .attempt = try_recv};
     return msg_op(state, &kind, dgram, buf, bytes, from, SNI_READABLE);
 }

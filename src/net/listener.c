@@ -124,7 +124,7 @@ static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
     if (rc == -EBADF || rc == -EDEADLK)
         return (int)rc;
     if (rc != -ETIMEDOUT) /* for that wait something is lacking, too */
-        (void)sn_sleep_until(wake);
+        (void)sni_file_nap(file, wake);
     return last ? -ETIMEDOUT : 0;
 }
 
@@ -174,7 +174,7 @@ static ptrdiff_t try_accept(struct sni_file_op *fop)
     if (fop->extra == NULL)
         return rc;
     do {
-        rc = sni_plat_accept(fop->fd, NULL, NULL);
+        rc = sni_plat_accept(fop->op.fd, NULL, NULL);
     } while (is_transient(rc));
     return rc;
 }
@@ -188,7 +188,7 @@ static int finish_accept(struct sni_file_op *fop, ptrdiff_t fd)
 sn_future *sn_accept_op(sn_io_state *state, sn_listener *listener, sn_conn **out)
 {
     static const struct sni_file_op_kind kind = {
-        .name = "accept", .attempt = try_accept, .finish = finish_accept};
+        .vt = SNI_FILE_OP("accept"), .attempt = try_accept, .finish = finish_accept};
     struct sni_file_op *fop =
         sni_file_op_init(state, &kind, sni_sock_handle(listener), SNI_LISTENERS, SNI_READABLE);
     fop->extra = (void *)out;

@@ -226,6 +226,7 @@ int64_t sni_world_now(struct sni_exec *exec);
 int sni_world_driver(struct sni_exec *exec, struct sni_driver **out);
 void sni_world_suspend_until(struct sni_exec *exec, struct sni_waiter *waiter, int64_t until_ns);
 bool sni_world_look(struct sni_worker *w);
+bool sni_world_glance(struct sni_worker *w); /* the last before it sleeps: saves a system call */
 bool sni_world_is_due(struct sni_worker *w);
 void sni_world_sleep(struct sni_worker *w);
 void sni_world_wake(struct sni_worker *w);

@@ -383,13 +383,14 @@ static struct sni_task *search(struct sni_worker *w)
         let_hurry(w);
     int looks = sni_world_spin_rounds(w);
     int steals = w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
+    bool is_last = looks == 1 && steals == 1 && w->drive != SNI_DRIVE_TURN;
     for (int i = 0; (i < looks || i < steals) && !must_return(w); i++) {
         if (i < looks)
-            (void)sni_world_look(w);
+            (void)(is_last ? sni_world_glance(w) : sni_world_look(w));
         struct sni_task *task = w->searching ? sni_worker_search(w) : sni_worker_pick(w);
         if (task != NULL) {
-            if (looks > 1)
-                sni_world_spun(w, task != NULL);
+            if (looks > 1 && i > 0) /* the first look found what had come before */
+                sni_world_spun(w, true);
             return task;
         }
         pause_for(SPIN_PAUSES);

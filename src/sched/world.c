@@ -25,9 +25,11 @@
  *
  * Before it sleeps, a worker that has operations under way looks again and again for some tens of
  * microseconds, since sleeping and being woken costs more than that; if it has paid lately. Each
- * time that something came in time is worth two that nothing did, up to a limit; a worker without
- * credit tries only now and then. So one that answers at once is quick, and one that waits long
- * does not burn the processor.
+ * time that something came in time is worth two that nothing did, up to a limit, and so is a sleep
+ * that was short; a worker without credit tries only now and then. So one that answers at once is
+ * quick, and one that waits long does not burn the processor. Nor does that one make two system
+ * calls for each wait: its one look is a *glance* (driver.h), and the call that sleeps also hands
+ * over what is to be waited for.
  *
  * Virtual time (single-threaded schedulers) stands still while a task can run. When none can, it
  * jumps to the next alarm instead of sleeping. Operations on descriptors are real all the same. */
@@ -44,6 +46,7 @@ enum {
     CREDIT_MAX = 8,           /* of spinning                                             */
     CREDIT_TRY = 16,          /* without credit: every so many sleeps it is tried         */
     SPIN_ROUNDS = 150,        /* looks before sleeping                                   */
+    SHORT_NS = 100000,        /* a sleep that should have been a spin                     */
 };
 
 /* ---- time ------------------------------------------------------------------------------- */
@@ -123,8 +126,8 @@ int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
-/* Ring and reap for `w`, which may be another than this thread's. */
-static unsigned look_for(struct sni_worker *w)
+/* Ring for `w`, which may be another than this thread's, and reap. */
+static unsigned look_for(struct sni_worker *w, unsigned (*reap)(struct sni_driver *driver))
 {
     unsigned found = 0;
     int64_t next_ns = sni_clockwork_next(&w->clockwork);
@@ -136,20 +139,30 @@ static unsigned look_for(struct sni_worker *w)
     /* acquire: pairs with the release in sni_world_driver */
     struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
     if (driver != NULL && sni_driver_pending(driver) > 0)
-        found += sni_driver_reap(driver);
+        found += reap(driver);
     return found;
 }
 
-bool sni_world_look(struct sni_worker *w)
+static bool look(struct sni_worker *w, unsigned (*reap)(struct sni_driver *driver))
 {
     /* relaxed, both: a sign of life, for the watcher; only this thread writes */
     sni_atomic_store(&w->looks, sni_atomic_load(&w->looks, relaxed) + 1, relaxed);
     w->looking = true;
-    unsigned found = look_for(w);
+    unsigned found = look_for(w, reap);
     w->looking = false;
     uint32_t backlog = sni_worker_backlog(w);
     w->look_at = w->tick + (backlog > SNI_FAIR_TICK ? backlog : SNI_FAIR_TICK);
     return found > 0;
+}
+
+bool sni_world_look(struct sni_worker *w)
+{
+    return look(w, sni_driver_reap);
+}
+
+bool sni_world_glance(struct sni_worker *w)
+{
+    return look(w, sni_driver_glance);
 }
 
 /* Has `w` anything to look at? */
@@ -184,7 +197,7 @@ static unsigned watch(struct sni_worker *w, unsigned *stuck)
         if (looks == other->looks_seen) {
             ++*stuck;
             w->looking = true;
-            (void)look_for(other);
+            (void)look_for(other, sni_driver_reap);
             w->looking = false;
         }
         other->looks_seen = looks; /* only the watcher touches it */
@@ -228,11 +241,13 @@ static void sleep_until(struct sni_worker *w, int64_t until_ns)
         (void)sni_parker_park(&w->parker, until_ns);
         return;
     }
-    sni_driver_flush(driver);
     if (!sni_parker_begin(&w->parker))
         return;
+    int64_t since_ns = sni_plat_now_ns();
     sni_driver_wait(driver, until_ns);
     (void)sni_parker_end(&w->parker);
+    if (sni_plat_now_ns() - since_ns < SHORT_NS)
+        sni_world_spun(w, true);
 }
 
 void sni_world_wake(struct sni_worker *w)

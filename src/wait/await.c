@@ -12,7 +12,12 @@
  * Why no wake is lost: a poll arms the cell and then looks at the stage; the claimer sets
  * RESUMING and then takes the waker (both are read-modify-writes with a full fence between). If
  * the look finds WAITING, the waker taken later is this poll's. If it finds RESUMING, the poll
- * cannot tell whose was taken, and wakes itself: the stage is a few instructions from OVER. */
+ * cannot tell whose was taken, and wakes itself: the stage is a few instructions from OVER.
+ *
+ * Before the waiter is parked nobody resumes, and after OVER nobody does any more: then the cell is
+ * the poller's alone, and filled and cleared without ceremony. The parking releases the filled cell
+ * to the claimer, which acquires it with its claim; OVER gives it back. So the usual wait, polled
+ * once to begin and once when it is over, never arms. */
 #include "wait/await.h"
 
 #include "future/waker_cell.h"
@@ -45,17 +50,27 @@ void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
     sni_wait_begin_with(w, &await_ops, await);
 }
 
-void sni_await_published(struct sni_await *await, struct sni_waiter *w)
+void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
-    if (sni_wait_published(w))                          /* claimed in between: nobody resumes */
+    sni_await_begin(await, w);
+    sni_waker_cell_fill(&await->cell, cx->waker);
+}
+
+bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
+{
+    bool claimed = sni_wait_published(w); /* in between: nobody resumes */
+    if (claimed)
         sni_atomic_store(&await->stage, OVER, relaxed); /* relaxed: acquired by that */
+    return claimed;
 }
 
 bool sni_await_poll(struct sni_await *await, sn_cx *cx)
 {
+    /* acquire, twice: pairs with the release in resume */
+    if (sni_likely(sni_atomic_load(&await->stage, acquire) == OVER))
+        return true;
     (void)sn_waker_cell_arm(&await->cell, cx->waker);
     sni_atomic_fence(seq_cst); /* see the top */
-    /* acquire: pairs with the release in resume */
     uint32_t stage = sni_atomic_load(&await->stage, acquire);
     if (stage == RESUMING)
         (void)sn_waker_wake_by_ref(cx->waker);
@@ -71,5 +86,5 @@ void sni_await_settle(struct sni_await *await)
 
 void sni_await_finish(struct sni_await *await)
 {
-    sn_waker_cell_disarm(&await->cell);
+    sni_waker_cell_clear(&await->cell);
 }

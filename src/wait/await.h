@@ -4,6 +4,9 @@
  *     poll, the first time:  sni_await_begin(&op->await, &op->waiter);
  *                            publish the waiter; it may be claimed from here on
  *                            sni_await_published(&op->await, &op->waiter);
+ *             or cheaper:    sni_await_begin_armed(&op->await, &op->waiter, cx);
+ *                            publish the waiter
+ *                            if (!sni_await_published(...)) return SN_PENDING;
  *     poll:                  if (!sni_await_poll(&op->await, cx)) return SN_PENDING;
  *                            sni_await_finish(&op->await); the result is there
  *     drop:                  make sure that nobody will claim; or that somebody has, and then
@@ -23,8 +26,13 @@ struct sni_await {
 /* Bind `w` to `await`; begins a new wait each time. */
 void sni_await_begin(struct sni_await *await, struct sni_waiter *w);
 
-/* `w` was made known to claimers. */
-void sni_await_published(struct sni_await *await, struct sni_waiter *w);
+/* The same, and the waker of this poll is in the cell when `w` becomes known. */
+void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
+
+/* `w` was made known to claimers.
+ *
+ * Returns  true if it has been claimed already; nobody is woken then */
+bool sni_await_published(struct sni_await *await, struct sni_waiter *w);
 
 /* Has it been claimed, and has the claimer let go? If not, the poller is woken then. */
 bool sni_await_poll(struct sni_await *await, sn_cx *cx);
@@ -32,7 +40,7 @@ bool sni_await_poll(struct sni_await *await, sn_cx *cx);
 /* It has been claimed: return when the claimer has let go, in a few instructions. */
 void sni_await_settle(struct sni_await *await);
 
-/* Nobody will wake anybody any more. */
+/* Nobody will claim it any more, or whoever did has let go. */
 void sni_await_finish(struct sni_await *await);
 
 #endif

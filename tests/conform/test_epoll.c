@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What only the epoll driver has (R80): tickets, whom it tells, and kernels without fine clocks. */
 #include "conform/conform.h"
+#include "io/epoll/slots.h"
 #include "plat/clock.h"
 
 #include <linux/filter.h>
@@ -22,6 +23,21 @@ static void submit_kept(struct sni_driver *d, struct sni_op *op, int fd, uint32_
 }
 
 /* ---- tickets ----------------------------------------------------------------------------- */
+
+TEST(numbers_of_events_keep_their_order_where_they_begin_anew)
+{
+    uint32_t numbers[8] = {SNI_TICKET_MAX - 4};
+    for (int i = 1; i < 8; i++) {
+        numbers[i] = sni_slot_next(numbers[i - 1]);
+        CHECK(numbers[i] != 0 && numbers[i] <= SNI_TICKET_MAX);
+        for (int before = 0; before < i; before++) {
+            CHECK(sni_slot_is_not_older(numbers[i], numbers[before]));
+            CHECK(!sni_slot_is_not_older(numbers[before], numbers[i]));
+        }
+        CHECK(sni_slot_is_not_older(numbers[i], numbers[i]));
+    }
+    CHECK_EQ(sni_slot_next(0), 1);
+}
 
 TEST(an_event_between_the_try_and_the_poll_is_not_lost)
 {

@@ -294,3 +294,27 @@ TEST(what_is_no_descriptor_is_refused)
         close_driver(d);
     }
 }
+
+/* Before it sleeps, its owner only glances, and that need not hand over what was put off. */
+TEST(a_wait_hands_over_what_was_put_off)
+{
+    struct sni_driver *d = open_driver();
+    for (int kept = 0; kept < 2; kept++) {
+        struct sni_op op;
+        int fds[2];
+        CHECK_EQ(pipe(fds), 0);
+        submit(d, &op, fds[0], SNI_READABLE, kept != 0);
+        CHECK_EQ(sni_driver_glance(d), 0);
+        CHECK(!is_complete(&op));
+        CHECK_EQ(write(fds[1], "x", 1), 1);
+        for (int i = 0; i < 5 && !is_complete(&op); i++) { /* a wait may return early */
+            sni_driver_wait(d, INT64_MAX);
+            (void)sni_driver_glance(d);
+        }
+        CHECK(is_complete(&op));
+        CHECK_EQ(op.result, SNI_READABLE);
+        finish(d, fds[0]);
+        CHECK_EQ(close(fds[1]), 0);
+    }
+    close_driver(d);
+}

@@ -26,8 +26,8 @@
  * first. And no busy loop: a POLL that is over at once although e is untrue brings the newest
  * ticket, with which the next one disproves. That is at most one try in vain per event.
  * Ticket 0 disproves nothing: it is of somebody who has not seen any event, and if there was none
- * then nothing is ready either. Numbers wrap around and leave 0 out; that an owner sleeps on a
- * ticket for 2^31 events between a try and its POLL, we take for impossible.
+ * then nothing is ready either. Numbers have 31 bits, wrap around and leave 0 out; that an owner
+ * sleeps on a ticket for 2^30 events between a try and its POLL, we take for impossible.
  *
  * Whom to tell. An edge may stand for two connections, and a waiter that is told may never come
  * back: it got its connection and is content, or its deadline passed, too late to matter. To tell
@@ -106,12 +106,12 @@ static struct epoll *epoll_of(struct sni_driver *driver)
 
 static struct sni_op *op_of(struct sni_list *link)
 {
-    return sni_container_of(link, struct sni_op, link);
+    return sni_container_of(link, struct sni_op, waiter.link);
 }
 
 static void complete(struct epoll *e, struct sni_op *op, ptrdiff_t result)
 {
-    sni_list_remove(&op->link);
+    sni_list_remove(&op->waiter.link);
     bool thread = op->waiter.fiber == NULL;
     sni_op_complete(op, result);
     if (thread)
@@ -210,7 +210,7 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
     if (ticket == 0)
         return;
     for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
-        bool newest = ticket == slot->sequence || (int32_t)(ticket - slot->seen[i]) >= 0;
+        bool newest = ticket == slot->sequence || sni_slot_is_not_older(ticket, slot->seen[i]);
         if ((events & 1u << i) != 0 && newest)
             slot->ready &= (uint8_t)~(1u << i);
     }
@@ -222,7 +222,7 @@ static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
         disprove(slot, op->events, op->flags);
     unsigned ready = slot->ready & op->events;
     if (ready == 0) {
-        sni_list_push_back(&slot->waiters, &op->link);
+        sni_list_push_back(&slot->waiters, &op->waiter.link);
         return;
     }
     op->flags = slot->sequence;
@@ -239,7 +239,7 @@ static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op 
     if ((now.revents & POLLNVAL) != 0)
         complete(e, op, -EBADF);
     else if (ready == 0)
-        sni_list_push_back(&slot->waiters, &op->link);
+        sni_list_push_back(&slot->waiters, &op->waiter.link);
     else
         complete(e, op, ready);
 }
@@ -247,8 +247,7 @@ static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op 
 /* Tell the first waiter of each event, and have the kernel look again for the others. */
 static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
 {
-    if (++slot->sequence == 0)
-        slot->sequence = 1;
+    slot->sequence = sni_slot_next(slot->sequence);
     for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
         if ((told & 1u << i) != 0)
             slot->seen[i] = slot->sequence;
@@ -300,7 +299,7 @@ static int arm(struct epoll *e, struct sni_slot *slot, int fd)
 
 static void wait_stranger(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
 {
-    sni_list_push_back(&slot->waiters, &op->link);
+    sni_list_push_back(&slot->waiters, &op->waiter.link);
     int rc = arm(e, slot, op->fd);
     if (rc < 0)
         refuse_all(e, slot, rc);

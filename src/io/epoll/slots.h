@@ -4,6 +4,7 @@
 #define SINEW_IO_EPOLL_SLOTS_H
 
 #include "base/list.h"
+#include "io/driver.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ enum { SNI_SLOT_EVENTS = 3 }; /* SNI_READABLE, SNI_WRITABLE, SNI_PRIORITY */
 
 /* One descriptor. Under the driver's lock. */
 struct sni_slot {
-    struct sni_list waiters;        /* sni_op.link, in the order of submission                   */
+    struct sni_list waiters;        /* sni_op.waiter.link, in the order of submission            */
     uint32_t generation;            /* grows with each registration; in the kernel's events, so
                                        that those of an older one are known                      */
     uint32_t sequence;              /* KEPT: grows with each event; 0 if there was none          */
@@ -30,6 +31,18 @@ struct sni_slot {
     bool cuts;                      /* KEPT: told of an end or of urgent data: a read may come out
                                        short although there is more                              */
 };
+
+/* The number of the event after `sequence`: a ticket (driver.h), so 31 bits and never 0. */
+static inline uint32_t sni_slot_next(uint32_t sequence)
+{
+    return sequence < SNI_TICKET_MAX ? sequence + 1 : 1;
+}
+
+/* Of two numbers that are less than 2^30 events apart. */
+static inline bool sni_slot_is_not_older(uint32_t a, uint32_t b)
+{
+    return (int32_t)((a - b) << 1) >= 0;
+}
 
 enum { SNI_SLOTS_CHUNK = 256 };
 

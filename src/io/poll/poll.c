@@ -53,13 +53,13 @@ static struct sni_poll *poll_of(struct sni_driver *driver)
 
 static struct sni_op *op_of(struct sni_list *link)
 {
-    return sni_container_of(link, struct sni_op, link);
+    return sni_container_of(link, struct sni_op, waiter.link);
 }
 
 static void complete(struct sni_poll *p, struct sni_op *op, ptrdiff_t result)
 {
-    if (!sni_list_empty(&op->link)) {
-        sni_list_remove(&op->link);
+    if (!sni_list_empty(&op->waiter.link)) {
+        sni_list_remove(&op->waiter.link);
         p->count--;
         p->same = false;
     }
@@ -118,7 +118,7 @@ static void poll_submit(struct sni_driver *driver, struct sni_op *op)
         complete(p, op, rc);
         return;
     }
-    sni_list_push_back(&p->ops, &op->link);
+    sni_list_push_back(&p->ops, &op->waiter.link);
     p->count++;
     p->same = false;
     if (p->asleep)

@@ -146,7 +146,7 @@ static struct uring *uring_of(struct sni_driver *driver)
 
 static struct sni_op *op_of(struct sni_list *link)
 {
-    return sni_container_of(link, struct sni_op, link);
+    return sni_container_of(link, struct sni_op, waiter.link);
 }
 
 /* ---- into the ring ---------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static bool put_op(struct uring *u, struct sni_op *op)
     if (sqe == NULL)
         return false;
     if ((op->state & DETOUR) != 0)
-        io_uring_prep_poll_add(sqe, (int)op->result, POLLIN);
+        io_uring_prep_poll_add(sqe, op->result, POLLIN);
     else if ((op->state & POLLS) != 0)
         io_uring_prep_poll_add(sqe, op->fd, sni_uring_mask(op));
     else if ((op->state & RESTS) != 0)
@@ -199,7 +199,7 @@ static void put_delayed(struct uring *u)
         struct sni_op *op = op_of(u->backlog.next);
         if (!put_op(u, op))
             return;
-        sni_list_remove(&op->link);
+        sni_list_remove(&op->waiter.link);
         op->state &= (uint8_t)~WAITS;
     }
 }
@@ -221,7 +221,7 @@ static void go(struct uring *u, struct sni_op *op)
     if (all_put(u) && put_op(u, op))
         return;
     op->state |= WAITS;
-    sni_list_push_back(&u->backlog, &op->link);
+    sni_list_push_back(&u->backlog, &op->waiter.link);
 }
 
 static void uring_flush(struct sni_driver *driver)
@@ -251,7 +251,7 @@ static void uring_wake(struct sni_driver *driver)
 static void leave_detour(struct sni_op *op)
 {
     if ((op->state & DETOUR) != 0)
-        sni_detour_close((int)op->result);
+        sni_detour_close(op->result);
     op->state &= (uint8_t)~DETOUR;
 }
 
@@ -326,10 +326,10 @@ static void uring_cancel(struct sni_driver *driver, struct sni_op *op)
 {
     struct uring *u = uring_of(driver);
     if ((op->state & WAITS) != 0) {
-        sni_list_remove(&op->link);
+        sni_list_remove(&op->waiter.link);
         complete(u, op, -ECANCELED);
     } else if (!sni_list_empty(&u->cancels) || !put_cancel(u, op)) {
-        sni_list_push_back(&u->cancels, &op->link);
+        sni_list_push_back(&u->cancels, &op->waiter.link);
         push_all(u, false);
     }
 }
@@ -364,9 +364,9 @@ static int next_request(const struct sni_op *op, int res)
 /* A request of `op` has ended. Returns whether the operation has. */
 static bool ended(struct uring *u, struct sni_op *op, int res)
 {
-    sni_list_remove(&op->link); /* out of `cancels` */
+    sni_list_remove(&op->waiter.link); /* out of `cancels` */
     if ((op->state & DETOUR) != 0 && res >= 0)
-        res = (int)sni_detour_read((int)op->result);
+        res = (int)sni_detour_read(op->result);
     leave_detour(op);
     int next = next_request(op, res);
     if (next >= 0 && op->why == 0)
@@ -441,6 +441,16 @@ static unsigned uring_reap(struct sni_driver *driver)
         pass_on_call(u);
     push_all(u, false); /* what goes on does not wait for the owner */
     return completed;
+}
+
+/* What was put may stay until the wait, which hands it over by the call that sleeps. */
+static unsigned uring_glance(struct sni_driver *driver)
+{
+    struct uring *u = uring_of(driver);
+    unsigned flags = sni_ring_flags(&u->ring) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+    bool quiet = flags == 0 && !u->called && all_put(u) &&
+                 sni_ring_ready(&u->ring, sni_ring_head(&u->ring)) == 0;
+    return quiet ? 0 : uring_reap(driver);
 }
 
 /* ---- sleep ------------------------------------------------------------------------------ */
@@ -533,6 +543,7 @@ static const struct sni_driver_ops uring_ops = {
     .cancel = uring_cancel,
     .flush = uring_flush,
     .reap = uring_reap,
+    .glance = uring_glance,
     .wait = uring_wait,
     .wake = uring_wake,
     .fd = uring_fd,

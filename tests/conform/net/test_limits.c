@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets where something is lacking or disturbs (R82, R84): no descriptor left, signals. */
+/* Sockets where something is lacking or disturbs (R82, R84): no descriptor left, signals; and what
+ * must not be taken. */
 #include "suite.h"
 
+#include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -227,4 +231,50 @@ NET_TEST(no_write_that_waits_raises_sigpipe)
     int rc = helped(&h);
     CHECK(rc == -EPIPE || rc == -ECONNRESET);
     CHECK_EQ(sn_close(ends[0]), 0);
+}
+
+/* ---- threads of the kernel ------------------------------------------------------------------- */
+
+/* Those that io_uring takes for what it cannot wait for otherwise. */
+static int kernel_workers(void)
+{
+    int n = 0;
+    const struct dirent *entry;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL);
+    while ((entry = readdir(tasks)) != NULL) {
+        char path[64] = "", name[32] = "";
+        CHECK_GT(snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", entry->d_name), 0);
+        FILE *comm = fopen(path, "re");
+        if (comm == NULL)
+            continue;
+        n += fgets(name, sizeof(name), comm) != NULL && strncmp(name, "iou-wrk", 7) == 0;
+        CHECK_EQ(fclose(comm), 0);
+    }
+    CHECK_EQ(closedir(tasks), 0);
+    return n;
+}
+
+NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
+{
+    enum { MANY = 8 };
+    static char buf[1 << 16];
+    sn_conn *ends[MANY][2];
+    struct helper h[MANY];
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(sn_conn_pair(ends[i]), 0);
+        help(&h[i], fill_it, ends[i][0]);
+    }
+    for (int round = 0; round < 10; round++) {
+        let_them_wait();
+        CHECK_EQ(kernel_workers(), 0);
+        for (int i = 0; i < MANY; i++) /* too little for the next write, or just enough */
+            CHECK_GT(x_read(ends[i][1], buf, round % 2 == 0 ? 777 : sizeof(buf), SN_FOREVER), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(sn_close(ends[i][1]), 0);
+        int rc = helped(&h[i]);
+        CHECK(rc == -EPIPE || rc == -ECONNRESET);
+        CHECK_EQ(sn_close(ends[i][0]), 0);
+    }
 }

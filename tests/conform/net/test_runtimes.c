@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "plat/clock.h"
+#include "sched/sched.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -353,6 +354,28 @@ DRIVER_TEST(tasks_that_connect_are_abandoned_and_leave_no_descriptor)
     unlisten(&p);
 }
 
+/* A full Unix listener refuses, and who connects asks again now and then. */
+DRIVER_TEST(tasks_that_ask_a_full_listener_again_are_abandoned_and_leave_no_descriptor)
+{
+    enum { MANY = 20 };
+    char text[SN_ADDR_TEXT_MAX];
+    sn_conn *c[MANY];
+    int n = 0;
+    struct place p = listen_at(unix_addr(text, "full"), &(sn_listen_options){.backlog = 1});
+    while (n < MANY && sn_connect(&c[n], p.addr, SN_NOWAIT) == 0)
+        n++;
+    CHECK_LT(n, MANY);
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        sn_runtime *rt = runtime_on(io, workers);
+        CHECK_EQ(sn_runtime_block_on(rt, spawn_connecting, p.addr), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, soon()), 3);
+        sn_runtime_destroy(rt);
+    }
+    while (n > 0)
+        CHECK_EQ(sn_close(c[--n]), 0);
+    unlisten(&p);
+}
+
 DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
 {
     for (int i = 0; i < 5; i++) {
@@ -413,6 +436,45 @@ DRIVER_TEST(a_task_that_burns_does_not_hold_back_the_traffic_of_others)
     tcp_pair(ends);
     CHECK_EQ(pthread_create(&thread, NULL, answer_outside, ends[1]), 0);
     CHECK_EQ(sn_runtime_block_on(rt, echo_beside_a_burner, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close_pair(ends);
+    sn_runtime_destroy(rt);
+}
+
+/* ---- long waits ------------------------------------------------------------------------------ */
+
+enum { SLOW_TURNS = 60 };
+
+static void *write_slowly(void *arg)
+{
+    const struct timespec nap = {.tv_nsec = 2000000};
+    for (int i = 0; i < SLOW_TURNS; i++) {
+        CHECK_EQ(nanosleep(&nap, NULL), 0);
+        CHECK_EQ(sn_write(arg, "x", 1, SN_FOREVER), 1);
+    }
+    return NULL;
+}
+
+/* Returns how often its worker has looked at the world. */
+static int read_slowly(void *arg)
+{
+    char byte;
+    const struct sni_worker *w = (const struct sni_worker *)(const void *)sni_exec_current();
+    /* relaxed, both: a number that this thread writes */
+    uint32_t before = sni_atomic_load(&w->looks, relaxed);
+    for (int i = 0; i < SLOW_TURNS; i++)
+        CHECK_EQ(sn_read(arg, &byte, 1, SN_FOREVER), 1);
+    return (int)(sni_atomic_load(&w->looks, relaxed) - before);
+}
+
+/* A spin is 150 looks, and pays where the answer comes at once. */
+DRIVER_TEST(a_worker_whose_waits_are_long_does_not_spin_before_each)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    pthread_t thread;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, write_slowly, ends[1]), 0);
+    CHECK_LT(sn_runtime_block_on(rt, read_slowly, ends[0]), SLOW_TURNS * 150 / 2);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     close_pair(ends);
     sn_runtime_destroy(rt);

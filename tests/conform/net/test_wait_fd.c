@@ -77,6 +77,20 @@ NET_TEST(a_file_is_always_ready)
     CHECK_EQ(close(fd), 0);
 }
 
+/* Some ways to wait refuse it, others do not notice; none says that there is something. */
+NET_TEST(a_file_never_has_anything_urgent)
+{
+    static const char *const paths[] = {"/proc/self/exe", "/", "/dev/null"};
+    for (size_t i = 0; i < 3; i++) {
+        int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+        CHECK_GE(fd, 0);
+        int rc = x_wait_fd(fd, SN_URGENT, soon());
+        CHECK(rc == -EPERM || rc == -ETIMEDOUT);
+        CHECK_EQ(x_wait_fd(fd, SN_URGENT | SN_READABLE, SN_FOREVER), SN_READABLE);
+        CHECK_EQ(close(fd), 0);
+    }
+}
+
 NET_TEST(what_is_no_descriptor_or_no_event_is_refused)
 {
     int fd = fcntl(0, F_DUPFD_CLOEXEC, 900); /* a number that nobody gets by chance */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading without waiting, and waiting without reading, on each driver (R82). */
+/* Reading without waiting, and waiting without reading, on each driver (R82); whom operations of
+ * coroutines wake, and what they weigh. */
 #include "harness.h"
+#include "io/epoll/slots.h"
+#include "io/file.h"
+#include "task/task.h"
 
 #include <sinew/sinew.h>
 
@@ -117,4 +121,132 @@ static int echo_by_waits(void *arg)
 TEST(a_coroutine_that_waits_and_then_reads_does_not_spin)
 {
     on_each_driver(echo_by_waits);
+}
+
+/* ---- whom an operation wakes ---------------------------------------------------------------- */
+
+struct poller {
+    int wakes;
+    int clones; /* less drops */
+};
+
+static void *poller_clone(void *data)
+{
+    ((struct poller *)data)->clones++;
+    return data;
+}
+
+static int poller_wake(void *data)
+{
+    ((struct poller *)data)->wakes++;
+    return 0;
+}
+
+static void poller_drop(void *data)
+{
+    ((struct poller *)data)->clones--;
+}
+
+static const sn_waker_vtable poller_vtable = {
+    .clone = poller_clone, .wake_by_ref = poller_wake, .drop = poller_drop};
+
+static sn_poll poll_by(struct poller *poller, sn_future *fut)
+{
+    sn_waker waker = {&poller_vtable, poller};
+    sn_cx cx = {&waker};
+    return sn_future_poll(fut, &cx);
+}
+
+/* Read the byte, if there is one, and find that there is no more. */
+static int drain(sn_conn *conn)
+{
+    char byte;
+    int n = 0;
+    while (sn_read(conn, &byte, 1, SN_NOWAIT) == 1)
+        n++;
+    return n;
+}
+
+static int change_pollers(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    sn_io_state io;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    for (int polls = 1; polls <= 3; polls++) {
+        struct poller pollers[3] = {{0, 0}, {0, 0}, {0, 0}};
+        struct poller *last = &pollers[polls - 1];
+        sn_future *fut = sn_conn_wait_op(&io, pair[0], SN_READABLE);
+        for (int i = 0; i < polls; i++)
+            CHECK(sn_poll_pending(poll_by(&pollers[i], fut)));
+        put(pair[1], "a");
+        while (last->wakes == 0)
+            CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+        CHECK_EQ(poll_by(last, fut).value, SN_READABLE);
+        CHECK_EQ(last->wakes, 1);
+        for (int i = 0; i < polls; i++)
+            CHECK_EQ(pollers[i].clones, 0);
+        CHECK_EQ(drain(pair[0]), 1);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(an_operation_wakes_who_polled_it_last)
+{
+    on_each_driver(change_pollers);
+}
+
+static int drop_while_waiting(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    sn_io_state io;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    for (int polls = 0; polls <= 3; polls++) {
+        for (int ready = 0; ready < 2; ready++) {
+            struct poller pollers[3] = {{0, 0}, {0, 0}, {0, 0}};
+            sn_future *fut = sn_conn_wait_op(&io, pair[0], SN_READABLE);
+            for (int i = 0; i < polls; i++)
+                CHECK(sn_poll_pending(poll_by(&pollers[i], fut)));
+            if (ready) {
+                put(pair[1], "a");
+                CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+            }
+            CHECK_EQ(sn_future_drop(fut), 0);
+            for (int i = 0; i < polls; i++)
+                CHECK_EQ(pollers[i].clones, 0);
+            CHECK_EQ(drain(pair[0]), ready);
+        }
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(an_operation_that_is_dropped_keeps_no_waker)
+{
+    on_each_driver(drop_while_waiting);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* What a connection that is idle needs, the buffer being borrowed when there is something to read:
+ * a task with its frame, a file, and what epoll keeps. */
+TEST(an_idle_connection_of_a_coroutine_takes_at_most_512_bytes)
+{
+    typedef struct served {
+        sn_coro coro;
+        sn_conn *conn;
+        void *rest;
+        int rc;
+        sn_io_state io;
+    } served;
+    size_t line = SNI_RECORD_STEP;
+    /* A context is one word, but for what sanitizers are told. */
+    size_t head = sizeof(struct sni_task) - sizeof(struct sni_context) + sizeof(void *);
+    size_t task = (head + sizeof(served) + line - 1) / line * line;
+    size_t file = (sizeof(struct sni_file) + line - 1) / line * line;
+    CHECK_LE(task + file + sizeof(struct sni_slot), 512);
 }
