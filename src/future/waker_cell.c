@@ -81,21 +81,6 @@ sn_waker sni_waker_cell_take(sn_waker_cell *cell, bool *busy)
     return waker;
 }
 
-void sni_waker_cell_fill(sn_waker_cell *cell, const sn_waker *waker)
-{
-    if (cell->waker_.vt != NULL && sn_waker_same(&cell->waker_, waker))
-        return;
-    sn_waker before = cell->waker_;
-    cell->waker_ = sn_waker_clone(waker);
-    sn_waker_drop(&before);
-}
-
-void sni_waker_cell_clear(sn_waker_cell *cell)
-{
-    if (cell->waker_.vt != NULL)
-        sn_waker_drop(&cell->waker_);
-}
-
 int sn_waker_cell_wake(sn_waker_cell *cell)
 {
     bool busy;

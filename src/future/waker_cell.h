@@ -10,8 +10,4 @@
  * under way will wake by itself, or another take has the waker. */
 sn_waker sni_waker_cell_take(sn_waker_cell *cell, bool *busy);
 
-/* Arm and disarm, for who shares the cell with nobody: not yet, or not any more. */
-void sni_waker_cell_fill(sn_waker_cell *cell, const sn_waker *waker);
-void sni_waker_cell_clear(sn_waker_cell *cell);
-
 #endif

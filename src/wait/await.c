@@ -40,6 +40,23 @@ static void resume(void *who)
         (void)sn_waker_wake(&waker);
 }
 
+/* Arm and disarm, while the cell is the poller's alone. Here and not beside the cell, which small
+ * devices have too. */
+static void fill(sn_waker_cell *cell, const sn_waker *waker)
+{
+    if (cell->waker_.vt != NULL && sn_waker_same(&cell->waker_, waker))
+        return;
+    sn_waker before = cell->waker_;
+    cell->waker_ = sn_waker_clone(waker);
+    sn_waker_drop(&before);
+}
+
+static void clear(sn_waker_cell *cell)
+{
+    if (cell->waker_.vt != NULL)
+        sn_waker_drop(&cell->waker_);
+}
+
 /* Late: whoever drops the operation waits for OVER. */
 static const struct sni_exec_ops await_ops = {
     .resume = resume, .resume_last = resume, .resumes_late = true};
@@ -53,7 +70,7 @@ void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
     sni_await_begin(await, w);
-    sni_waker_cell_fill(&await->cell, cx->waker);
+    fill(&await->cell, cx->waker);
 }
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
@@ -86,5 +103,5 @@ void sni_await_settle(struct sni_await *await)
 
 void sni_await_finish(struct sni_await *await)
 {
-    sni_waker_cell_clear(&await->cell);
+    clear(&await->cell);
 }
