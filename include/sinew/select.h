@@ -110,7 +110,8 @@ SN_API sn_case sn_case_fd(int fd, unsigned events);
  * loses, the future is pending as before: put it into the next select, await it, or drop it. It
  * makes progress only while it is polled. It must not be polled, cancelled or dropped by others
  * during the select, nor be put into one when it has completed (misuse, as sn_future_poll). A fiber
- * or thread that must wait takes one record from the heap, however many futures there are.
+ * or thread that must wait takes one record from the heap, however many futures there are. If a
+ * shutdown that does not wait abandons the fiber in its select, the future is dropped.
  *
  * Suspends: no.   Threads: any.
  * Returns  the case */
@@ -140,7 +141,8 @@ typedef struct sn_select_state {
 
 /* sn_select as a future. `cases` must stay where they are until it is over. A deadline is one of
  * them. Futures among them are polled with the waker of whoever polls this one. Dropped, no case
- * takes place; a send or receive may have done so just before, which `op->result` tells.
+ * takes place; a send or receive may have done so just before, which `op->result` tells. Futures
+ * among its cases are not dropped with it: a coroutine drops what it has pending in SN_FINALLY.
  *
  * Suspends: no.   Threads: any.
  * Returns  the future in `op`; its result is as sn_select's */

@@ -3,6 +3,7 @@
  *
  * To look is to poll. What the future's waker claims, and why a future that loses is as it was, is
  * told in select.c and nudge.c. */
+#include "future/future_priv.h"
 #include "wait/case.h"
 
 #include <sinew/await.h>
@@ -19,7 +20,15 @@ static bool look(struct sni_case *c, const sn_waker *waker, int *result)
     return true;
 }
 
-static const struct sni_outside outside = {.look = look, .is_future = true};
+/* It lies on the stack of the fiber, most likely, and that goes away. Nobody else will drop it. */
+static void end(struct sni_case *c, bool abandoned)
+{
+    sn_future *fut = c->at;
+    if (abandoned && fut->state_ <= SNI_FUTURE_SUSPENDED)
+        (void)sn_future_drop(fut);
+}
+
+static const struct sni_outside outside = {.look = look, .end = end, .is_future = true};
 static const struct sni_case_kind kind = {.outside = &outside};
 
 sn_case sn_case_future(sn_future *fut)

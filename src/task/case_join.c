@@ -71,7 +71,6 @@ static void begin(struct sni_case *c, struct sni_vigil *vigil)
 
 static void end(struct sni_case *c, bool abandoned)
 {
-    (void)abandoned;
     struct watch *watch = watch_of(c);
     if (watch->relay.vigil == NULL)
         return;
@@ -79,7 +78,10 @@ static void end(struct sni_case *c, bool abandoned)
     if (sni_task_unwatch(task))
         return;
     sni_relay_settle(&watch->relay);
-    sni_task_restore_handle(task);
+    if (abandoned)
+        sni_task_unref(NULL, task); /* nobody will join it */
+    else
+        sni_task_restore_handle(task);
 }
 
 static const struct sni_outside outside = {

@@ -413,25 +413,57 @@ static int leave_one_waiting(void *arg)
 {
     struct thing *things = arg;
     for (int i = 0; i < THING_KINDS; i++)
-        thing_open(&things[i], i == THING_JOIN ? THING_RECV : (enum thing_kind)i);
+        thing_open(&things[i], (enum thing_kind)i);
     CHECK_EQ(sn_spawn_detached(wait_for_ever, things), 0);
     return sn_sleep(SN_MS(2));
 }
 
+static int leave_a_coroutine_waiting(void *arg)
+{
+    struct thing *things = arg;
+    static sn_case cases[THING_KINDS];
+    static struct job job;
+    for (int i = 0; i < THING_KINDS; i++) {
+        thing_open(&things[i], (enum thing_kind)i);
+        cases[i] = thing_case(&things[i]);
+    }
+    job = (struct job){.cases = cases, .n = THING_KINDS, .result = -1};
+    selector frame = {.job = &job};
+    CHECK_EQ(sn_spawn_coro_detached(selector, &frame), 0);
+    return sn_sleep(SN_MS(2));
+}
+
+/* The runtime is gone, from under who waited: what is left of its things is as it was. A future was
+ * dropped with the fiber; with the coroutine it was not. */
+static void check_left(struct thing *t, bool was_fiber)
+{
+    int v = 9;
+    if (t->kind == THING_JOIN) {
+        t->task = NULL; /* abandoned, too */
+    } else if (was_fiber && t->fut != NULL) {
+        t->fut = NULL;
+        CHECK_EQ(sn_chan_send(t->ch, &v, SN_NOWAIT), 0);
+        CHECK_EQ(sn_chan_len(t->ch), 1); /* nobody waits there */
+    } else {
+        thing_lost(t); /* from this plain thread */
+    }
+    thing_close(t);
+}
+
 TEST(what_an_abandoned_select_has_lent_is_taken_back)
 {
-    for (unsigned workers = 1; workers <= 2; workers++) {
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned workers = 1 + k % 2;
         struct thing things[THING_KINDS];
         sn_runtime *rt = NULL;
         sn_runtime_options opts = {.single_threaded = workers == 1,
                                    .workers = workers == 1 ? 0 : workers};
         CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
-        CHECK_EQ(sn_runtime_block_on(rt, leave_one_waiting, things), 0);
-        CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+        sn_task_fn *leave = k < 2 ? leave_one_waiting : leave_a_coroutine_waiting;
+        CHECK_EQ(sn_runtime_block_on(rt, leave, things), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 2); /* and the task that it waits for */
         sn_runtime_destroy(rt);
-        for (int i = 0; i < THING_KINDS; i++) {
-            thing_lost(&things[i]); /* from this plain thread */
-            thing_close(&things[i]);
-        }
+        for (int i = 0; i < THING_KINDS; i++)
+            check_left(&things[i], k < 2);
     }
 }
