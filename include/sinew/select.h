@@ -98,9 +98,9 @@ SN_API sn_case sn_case_deadline(sn_deadline at);
 SN_API sn_case sn_case_join(sn_task *task);
 
 /* A case that takes place when a descriptor that is not Sinew's is ready for one of `events`. Its
- * result is as sn_wait_fd's: the events. A wait takes a record from the heap for each such case,
- * and for a plain thread one more. For sockets of Sinew take the futures of net.h, say
- * sn_conn_wait_op.
+ * result is as sn_wait_fd's: the events; or -EPERM in an sn_select_op that is polled outside a
+ * runtime and must wait. A wait takes a record from the heap for each such case, and for a plain
+ * thread one more. For sockets of Sinew take the futures of net.h, say sn_conn_wait_op.
  *
  * Suspends: no.   Threads: any.
  * Returns  the case */

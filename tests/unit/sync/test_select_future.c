@@ -295,6 +295,60 @@ TEST(a_broadcast_and_a_watch_are_awaited)
     CHECK_EQ(sn_broadcast_destroy(b), 0);
 }
 
+typedef struct listener {
+    sn_coro coro;
+    sn_subscription sub;
+    sn_watch *watch;
+    uint64_t version;
+    sn_chan_op op;
+    int value, sum;
+} listener;
+
+/* The sum of all that was cast, and then the last that was set. */
+SN_CORO(listener, self)
+{
+    int rc;
+    SN_BEGIN(self);
+    for (;;) {
+        SN_AWAIT_INTO(rc, sn_broadcast_recv_op(&self->op, &self->sub, &self->value));
+        if (rc < 0)
+            break;
+        self->sum += self->value;
+    }
+    do
+        SN_AWAIT_INTO(rc, sn_watch_recv_op(&self->op, self->watch, &self->value, &self->version));
+    while (rc == 0);
+    SN_RETURN(self->sum + self->value);
+    SN_END();
+}
+
+TASK_TEST(coroutines_hear_all_news)
+{
+    (void)arg;
+    enum { N = 8, CASTS = 200 };
+    sn_broadcast *b;
+    sn_watch *w;
+    sn_task *t[N];
+    int v = 0;
+    CHECK_EQ(sn_broadcast_create(&b, sizeof(int), CASTS), 0);
+    CHECK_EQ(sn_watch_create(&w, sizeof(int), &v), 0);
+    for (int i = 0; i < N; i++) {
+        listener frame = {.watch = w};
+        CHECK_EQ(sn_broadcast_subscribe(b, &frame.sub), 0);
+        t[i] = sn_spawn_coro(listener, &frame);
+    }
+    for (v = 1; v <= CASTS; v++) {
+        CHECK_EQ(sn_broadcast_send(b, &v) | sn_watch_set(w, &v), 0);
+        if (v % 7 == 0)
+            sn_yield();
+    }
+    CHECK_EQ(sn_broadcast_close(b) | sn_watch_close(w), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(sn_join(t[i], NULL), CASTS * (CASTS + 1) / 2 + CASTS);
+    CHECK_EQ(sn_broadcast_destroy(b) | sn_watch_destroy(w), 0);
+    return 0;
+}
+
 /* ---- misuse ----------------------------------------------------------------------------- */
 
 typedef struct waiting {

@@ -5,6 +5,7 @@
 #include "unit/sync/things.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* ---- who selects ------------------------------------------------------------------------ */
 
@@ -244,6 +245,64 @@ TEST(descriptors_win_and_lose_with_poll, .limit_s = 60)
 TEST(descriptors_win_and_lose_with_uring, .limit_s = 60)
 {
     with_driver(SN_IO_URING);
+}
+
+/* ---- virtual time ----------------------------------------------------------------------- */
+
+static int wait_for_an_hour(void *arg)
+{
+    (void)arg;
+    struct thing thing;
+    thing_open(&thing, THING_RECV);
+    for (int way = 0; way < WAYS; way += CORO) { /* a plain thread has the machine's time */
+        int64_t begin = sn_now();
+        sn_case cases[] = {thing_case(&thing), sn_case_deadline(sn_after(SN_S(3600))),
+                           sn_case_deadline(sn_after(SN_S(7200)))};
+        CHECK_EQ(do_select(way, cases, 3, 0), 1);
+        CHECK_GE(sn_now() - begin, SN_S(3600));
+        CHECK(sn_now() - begin < SN_S(7200));
+    }
+    thing_close(&thing);
+    return 0;
+}
+
+TEST(the_earliest_of_several_deadlines_takes_place_in_virtual_time)
+{
+    sn_runtime_options opts = {.single_threaded = true, .virtual_time = true};
+    CHECK_EQ(run_with(&opts, wait_for_an_hour, NULL), 0);
+}
+
+/* ---- losing late ------------------------------------------------------------------------ */
+
+TASK_TEST(what_has_lost_is_not_touched_any_more)
+{
+    (void)arg;
+    for (int way = 0; way < WAYS; way++) {
+        struct thing things[THING_KINDS];
+        static unsigned char bytes[sizeof(sn_case[THING_KINDS])], pattern[sizeof(bytes)];
+        static sn_case cases[THING_KINDS];
+        for (int i = 0; i < THING_KINDS; i++)
+            thing_open(&things[i], (enum thing_kind)i);
+        things[THING_DEADLINE].at = sn_after(SN_MS(4));
+        sn_task *t = sn_spawn(fire_later, &things[THING_SIGNAL]);
+        for (int i = 0; i < THING_KINDS; i++)
+            cases[i] = thing_case(&things[i]);
+        int winner = do_select(way, cases, THING_KINDS, 0);
+        CHECK(winner == THING_SIGNAL || winner == THING_DEADLINE); /* the machine may be slow */
+        CHECK_EQ(sn_join(t, NULL), 0);
+        memset(cases, 0xa5, sizeof(cases));
+        memset(pattern, 0xa5, sizeof(pattern));
+        for (int i = 0; i < THING_KINDS; i++) {
+            if (i != THING_SIGNAL && i != THING_DEADLINE)
+                thing_fire(&things[i]);
+        }
+        CHECK_EQ(sn_sleep(SN_MS(6)), 0); /* past the deadline */
+        memcpy(bytes, cases, sizeof(bytes));
+        CHECK_EQ(memcmp(bytes, pattern, sizeof(bytes)), 0);
+        for (int i = 0; i < THING_KINDS; i++)
+            thing_close(&things[i]);
+    }
+    return 0;
 }
 
 /* ---- choosing --------------------------------------------------------------------------- */
