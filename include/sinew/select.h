@@ -51,7 +51,7 @@ typedef struct sn_case {
     void *value_;
     int64_t more_;
     int result; /* of the case that took place: as told below */
-    void *opaque_[9];
+    unsigned char opaque_[76];
 } sn_case;
 
 /* A case that sends a copy of the element at `value`. Its result is as sn_chan_send's; with an

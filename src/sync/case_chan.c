@@ -52,7 +52,8 @@ static const struct sni_case_kind send_kind = {
 static const struct sni_case_kind recv_kind = {
     .find = find_chan, .attempt = attempt_recv, .line = receivers_line};
 
-/* What is opaque is not written: most of it is another kind's, and a case is made for each wait. */
+/* What is opaque is not written: most of it is another kind's, and a case is made for each wait. It
+ * is bytes, because an array of pointers is written all the same, by gcc, with zeros. */
 static inline void fill_in(sn_case *c, const struct sni_case_kind *kind, sn_chan *ch, void *value)
 {
     c->kind_ = kind;
