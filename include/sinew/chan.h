@@ -260,7 +260,7 @@ SN_API SN_MUST_USE int sn_watch_recv(sn_watch *w, void *value, uint64_t *version
 typedef struct sn_chan_op {
     sn_future future_;
     int result; /* 0: it has taken place; -ECANCELED: it has not (yet); else why not */
-    void *opaque_[21];
+    void *opaque_[24];
 } sn_chan_op;
 
 /* sn_chan_send as a future: SN_AWAIT_INTO(rc, sn_chan_send_op(&self->op, ch, &self->value)). The
@@ -278,6 +278,18 @@ SN_API sn_future *sn_chan_send_op(sn_chan_op *op, sn_chan *ch, const void *value
  * Suspends: no.   Threads: any.
  * Returns  the future in `op`; its result is as sn_chan_recv's */
 SN_API sn_future *sn_chan_recv_op(sn_chan_op *op, sn_chan *ch, void *value);
+
+/* sn_broadcast_recv as a future. Dropped, it has received nothing.
+ *
+ * Suspends: no.   Threads: any, one at a time for a subscription.
+ * Returns  the future in `op`; its result is as sn_broadcast_recv's */
+SN_API sn_future *sn_broadcast_recv_op(sn_chan_op *op, sn_subscription *sub, void *value);
+
+/* sn_watch_recv as a future. Dropped, it has received nothing, and `*version` is as it was.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the future in `op`; its result is as sn_watch_recv's */
+SN_API sn_future *sn_watch_recv_op(sn_chan_op *op, sn_watch *w, void *value, uint64_t *version);
 
 /* ---- typed ----------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #define SINEW_SINEW_H
 
 #include <sinew/addr.h>
+#include <sinew/await.h>
 #include <sinew/chan.h>
 #include <sinew/io.h>
 #include <sinew/level0.h>

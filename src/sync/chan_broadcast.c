@@ -9,8 +9,10 @@
  * Who finds nothing new waits in a line; a send wakes all of it, and each then takes the lock and
  * copies for itself, because each may be at another number. */
 #include "sync/chan.h"
+#include "sync/news_op.h"
 
 #include <sinew/errno.h>
+#include <sinew/select.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -155,4 +157,47 @@ int sn_broadcast_recv(sn_subscription *sub, void *value, sn_deadline until)
     sni_mutex_unlock(&b->source.lock);
     sni_spend_many(1, until.ns);
     return lost;
+}
+
+/* ---- as a case, and as a future --------------------------------------------------------- */
+
+static struct broadcast *of_case(const struct sni_case *c)
+{
+    return sni_container_of(c->source, struct broadcast, source);
+}
+
+static struct sni_source *find_case(struct sni_case *c)
+{
+    const sn_subscription *sub = c->at;
+    struct broadcast *b = find(sub->from_);
+    return b == NULL ? NULL : &b->source;
+}
+
+static int attempt(struct sni_case *c, struct sni_wake *wake)
+{
+    (void)wake;
+    struct broadcast *b = of_case(c);
+    sn_subscription *sub = c->at;
+    if (sub->next_ == b->next)
+        return b->is_closed ? -EPIPE : -EAGAIN;
+    return take(b, sub, c->value);
+}
+
+static struct sni_list *line(struct sni_case *c)
+{
+    return &of_case(c)->waiting;
+}
+
+static const struct sni_case_kind kind = {
+    .find = find_case, .attempt = attempt, .line = line, .is_news = true};
+
+sn_case sn_case_broadcast(sn_subscription *sub, void *value)
+{
+    return (sn_case){.kind_ = &kind, .at_ = sub, .value_ = value};
+}
+
+sn_future *sn_broadcast_recv_op(sn_chan_op *op, sn_subscription *sub, void *value)
+{
+    sn_case c = sn_case_broadcast(sub, value);
+    return sni_news_op(op, &c);
 }

@@ -5,8 +5,10 @@
  * wakes all of it, and each takes the lock and copies what is there by then, which may be later
  * still. */
 #include "sync/chan.h"
+#include "sync/news_op.h"
 
 #include <sinew/errno.h>
+#include <sinew/select.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -103,13 +105,12 @@ int sn_watch_set(sn_watch *handle, const void *value)
     return 0;
 }
 
-/* Under the lock, which is given back. */
+/* Under the lock. */
 static void take(struct watch *w, void *value, uint64_t *version)
 {
     sni_chan_copy(value, w->element, w->element_bytes);
     if (version != NULL)
         *version = w->version;
-    sni_mutex_unlock(&w->source.lock);
 }
 
 int sn_watch_get(sn_watch *handle, void *value, uint64_t *version)
@@ -119,6 +120,7 @@ int sn_watch_get(sn_watch *handle, void *value, uint64_t *version)
         return MISUSE();
     sni_mutex_lock(&w->source.lock);
     take(w, value, version);
+    sni_mutex_unlock(&w->source.lock);
     return 0;
 }
 
@@ -139,6 +141,56 @@ int sn_watch_recv(sn_watch *handle, void *value, uint64_t *version, sn_deadline 
         sni_mutex_lock(&w->source.lock);
     }
     take(w, value, version);
+    sni_mutex_unlock(&w->source.lock);
     sni_spend_many(1, until.ns);
     return 0;
+}
+
+/* ---- as a case, and as a future --------------------------------------------------------- */
+
+static struct watch *of_case(const struct sni_case *c)
+{
+    return sni_container_of(c->source, struct watch, source);
+}
+
+static uint64_t *version_of(const struct sni_case *c)
+{
+    return (uint64_t *)(uintptr_t)c->more;
+}
+
+static struct sni_source *find_case(struct sni_case *c)
+{
+    struct watch *w = find(c->at);
+    return w == NULL ? NULL : &w->source;
+}
+
+static int attempt(struct sni_case *c, struct sni_wake *wake)
+{
+    (void)wake;
+    struct watch *w = of_case(c);
+    uint64_t *version = version_of(c);
+    if (w->version == *version)
+        return w->is_closed ? -EPIPE : -EAGAIN;
+    take(w, c->value, version);
+    return 0;
+}
+
+static struct sni_list *line(struct sni_case *c)
+{
+    return &of_case(c)->waiting;
+}
+
+static const struct sni_case_kind kind = {
+    .find = find_case, .attempt = attempt, .line = line, .is_news = true};
+
+sn_case sn_case_watch(sn_watch *w, void *value, uint64_t *version)
+{
+    return (sn_case){
+        .kind_ = &kind, .at_ = w, .value_ = value, .more_ = (int64_t)(uintptr_t)version};
+}
+
+sn_future *sn_watch_recv_op(sn_chan_op *op, sn_watch *w, void *value, uint64_t *version)
+{
+    sn_case c = sn_case_watch(w, value, version);
+    return sni_news_op(op, &c);
 }

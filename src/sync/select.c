@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* select.c - the first of several cases.
  *
- * A select is one waiter, and for each case a party (source.h) in the line of that case's source.
- * Two phases, and a third if it had to wait:
+ * A select is one waiter, and for each inside case (wait/case.h: channels and the like) a party in
+ * the line of that case's source. Two phases, and a third if it had to wait:
  *
  *   1. Lock the sources of all cases, in the order of their addresses, each once. Attempt the cases
  *      in a random order. The first that takes place ends it.
@@ -24,110 +24,130 @@
  * two selects both believe to have met while a third party has claimed one of them; and a select
  * never meets itself, because its parties are in the lines only when it attempts no more.
  *
+ * Outside cases (a time, a task, a descriptor, a future) have no lock to hold, and futures run code
+ * of the user's. They come around the phases:
+ *
+ *   0. Look at all cases in a random order, each by itself; the first that is so ends it. Nobody
+ *      knows of the select yet, so a future may be polled to its end here, and only here.
+ *   2a. When the parties are in their lines, let the outside cases begin: who finds that it is so
+ *      claims the waiter, like any counterpart. The claim consumes nothing, so it may come late.
+ *   3a. End them: an alarm is cleared, a task is watched no more, an operation is cancelled and
+ *      over, a waker finds nobody. Then phase 3.
+ *
+ * A future's wake does not tell that it is ready, nor does a broadcast's news tell that it is news
+ * for this subscription: their claims say "look again", and all begins anew with 0. So does a wake
+ * that comes before 2a. A future that loses has been polled and was pending: it is as it was, and
+ * holds a waker that wakes nobody (nudge.c) until it is polled or dropped.
+ *
  * No deadlock: locks of several sources are taken in the order of addresses only, here; all other
  * code holds one at a time, and nobody waits for anything else while holding one.
  *
  * No lost wake: between the last attempt and the parties' being in their lines, no lock is given
- * back.
+ * back. Outside cases look once more when they begin, or have left a mark (futures).
  *
  * Fair: the order of attempts is a permutation drawn anew each time, so each case that can take
  * place is as likely as any other. Lots are drawn from a counter of the first source, under its
- * lock: no state that all would share, and a seeded run is repeated exactly.
+ * lock, or of the executor: no state that all would share, and a seeded run is repeated exactly.
  *
  * Rejected: to register case by case, without holding all the locks. Then a select that finds a
  * counterpart after it has registered elsewhere must claim itself and the other one, and must be
- * able to take back the first claim if the second fails; two of them can do so to each other. */
-#include "sync/chan.h"
+ * able to take back the first claim if the second fails; two of them can do so to each other.
+ * Rejected: to look at outside cases under the locks. A future that receives from the same channel
+ * would wait for ever, and a system call is long. */
+#include "sync/select_priv.h"
 
 #include "base/rand.h"
-#include "wait/await.h"
+#include "sync/chan.h"
 
 #include <sinew/errno.h>
-#include <sinew/select.h>
 
 #include <assert.h>
 
 static_assert(SNI_CASES_MAX == SN_SELECT_MAX, "one is the other");
 static_assert(sizeof(struct sni_case) <= sizeof(sn_case), "sn_case is too small");
+static_assert(offsetof(struct sni_case, more) == offsetof(sn_case, more_), "one is the other");
 static_assert(offsetof(struct sni_case, result) == offsetof(sn_case, result), "one is the other");
-
-struct select {
-    struct sni_waiter waiter;
-    struct sni_case *cases;
-    unsigned n;
-    unsigned flags;
-    unsigned active;              /* cases that have a source */
-    uint8_t order[SNI_CASES_MAX]; /* their numbers, by the addresses of their sources */
-};
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-static struct sni_source *nth(const struct select *s, unsigned i)
+static struct sni_source *nth(const struct sni_select *s, unsigned i)
 {
-    return s->cases[s->order[i]].source;
+    return s->vigil.cases[s->order[i]].source;
 }
 
-static void lock_all(const struct select *s)
+static void lock_all(const struct sni_select *s)
 {
-    for (unsigned i = 0; i < s->active; i++)
+    for (unsigned i = 0; i < s->inside; i++)
         if (i == 0 || nth(s, i) != nth(s, i - 1))
             sni_mutex_lock(&nth(s, i)->lock);
 }
 
-static void unlock_all(const struct select *s)
+static void unlock_all(const struct sni_select *s)
 {
-    for (unsigned i = s->active; i > 0; i--)
+    for (unsigned i = s->inside; i > 0; i--)
         if (i == 1 || nth(s, i - 1) != nth(s, i - 2))
             sni_mutex_unlock(&nth(s, i - 1)->lock);
 }
 
 /* Insert case `i` where its source belongs. */
-static void insert(struct select *s, unsigned i)
+static void insert(struct sni_select *s, unsigned i)
 {
-    uintptr_t address = (uintptr_t)s->cases[i].source;
-    unsigned at = s->active++;
+    uintptr_t address = (uintptr_t)s->vigil.cases[i].source;
+    unsigned at = s->inside++;
     for (; at > 0 && (uintptr_t)nth(s, at - 1) > address; at--)
         s->order[at] = s->order[at - 1];
     s->order[at] = (uint8_t)i;
 }
 
-/* Find all sources. Returns 0, -EINVAL, -EBADF */
-static int prepare(struct select *s, sn_case *cases, size_t n, unsigned flags)
+/* Returns 0; -EBADF: its source is gone */
+static inline int prepare_case(struct sni_select *s, struct sni_case *c, unsigned i)
+{
+    c->where = SNI_OFF;
+    if (c->at == NULL)
+        return 0;
+    if (sni_unlikely(c->kind->find == NULL)) {
+        c->where = SNI_OUTSIDE;
+        c->index = (uint8_t)i;
+        c->is_prepared = false;
+        s->outside++;
+        s->has_futures |= c->kind->outside->is_future;
+        return 0;
+    }
+    c->where = SNI_INSIDE;
+    c->source = c->kind->find(c);
+    if (c->source == NULL)
+        return SNI_CHAN_MISUSE();
+    insert(s, i);
+    return 0;
+}
+
+int sni_select_prepare(struct sni_select *s, sn_case *cases, size_t n, unsigned flags)
 {
     if (n > SNI_CASES_MAX || (n > 0 && cases == NULL) || (flags & ~SN_SELECT_ORDERED) != 0)
         return -EINVAL;
-    s->cases = (struct sni_case *)(void *)cases;
-    s->n = (unsigned)n;
-    s->flags = flags;
-    s->active = 0;
+    s->vigil.cases = (struct sni_case *)(void *)cases;
+    s->n = (uint8_t)n;
+    s->is_ordered = flags != 0;
+    s->inside = 0;
+    s->outside = 0;
+    s->has_futures = false;
     for (unsigned i = 0; i < s->n; i++) {
-        struct sni_case *c = (struct sni_case *)(void *)&cases[i];
+        struct sni_case *c = &s->vigil.cases[i];
         if (c->kind == NULL)
             return -EINVAL;
-        c->source = NULL;
-        if (c->at == NULL)
-            continue;
-        c->source = c->kind->find(c);
-        if (c->source == NULL)
-            return SNI_CHAN_MISUSE();
-        insert(s, i);
+        int rc = prepare_case(s, c, i);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
 
-/* ---- the phases ----------------------------------------------------------------------------- */
+/* ---- lots ----------------------------------------------------------------------------------- */
 
-/* The numbers of the active cases, in the order in which to attempt them. */
-static void draw(const struct select *s, uint8_t turn[SNI_CASES_MAX])
+static inline void shuffle(uint8_t *turn, unsigned k, uint64_t seed)
 {
-    unsigned k = 0;
-    for (unsigned i = 0; i < s->n; i++)
-        if (s->cases[i].source != NULL)
-            turn[k++] = (uint8_t)i;
-    if ((s->flags & SN_SELECT_ORDERED) != 0 || k < 2)
-        return;
     struct sni_rand lots;
-    sni_rand_init(&lots, nth(s, 0)->draws++);
+    sni_rand_init(&lots, seed);
     for (; k > 1; k--) {
         unsigned other = sni_rand_below(&lots, k);
         uint8_t swap = turn[k - 1];
@@ -136,13 +156,40 @@ static void draw(const struct select *s, uint8_t turn[SNI_CASES_MAX])
     }
 }
 
+/* The numbers of the inside cases, in the order in which to attempt them. Under their locks. */
+static void draw(const struct sni_select *s, uint8_t turn[SNI_CASES_MAX])
+{
+    unsigned k = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        if (s->vigil.cases[i].where == SNI_INSIDE)
+            turn[k++] = (uint8_t)i;
+    if (!s->is_ordered && k > 1)
+        shuffle(turn, k, nth(s, 0)->draws++);
+}
+
+/* The same for all cases, without locks. */
+static SNI_NEVER_INLINE unsigned draw_all(const struct sni_select *s, uint8_t turn[SNI_CASES_MAX])
+{
+    unsigned k = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        if (s->vigil.cases[i].where != SNI_OFF)
+            turn[k++] = (uint8_t)i;
+    if (s->is_ordered || k < 2)
+        return k;
+    struct sni_exec *exec = sni_exec_current();
+    shuffle(turn, k, exec != NULL ? exec->draws++ : (uint64_t)sni_now_ns());
+    return k;
+}
+
+/* ---- the phases ----------------------------------------------------------------------------- */
+
 /* Under all locks. Returns the case that took place, or -EAGAIN */
-static int attempt(struct select *s, struct sni_wake *wake)
+static int attempt(struct sni_select *s, struct sni_wake *wake)
 {
     uint8_t turn[SNI_CASES_MAX];
     draw(s, turn);
-    for (unsigned i = 0; i < s->active; i++) {
-        struct sni_case *c = &s->cases[turn[i]];
+    for (unsigned i = 0; i < s->inside; i++) {
+        struct sni_case *c = &s->vigil.cases[turn[i]];
         int rc = c->kind->attempt(c, wake);
         if (rc != -EAGAIN) {
             c->result = rc;
@@ -152,56 +199,173 @@ static int attempt(struct select *s, struct sni_wake *wake)
     return -EAGAIN;
 }
 
-static void enlist(struct select *s)
+static void enlist(struct sni_select *s)
 {
-    for (unsigned i = 0; i < s->active; i++) {
-        struct sni_case *c = &s->cases[s->order[i]];
+    for (unsigned i = 0; i < s->inside; i++) {
+        struct sni_case *c = &s->vigil.cases[s->order[i]];
         c->party = (struct sni_party){
-            .waiter = &s->waiter, .value = c->value, .index = s->order[i], .is_case = true};
+            .waiter = &s->vigil.waiter, .value = c->value, .index = s->order[i], .is_case = true};
         sni_list_init(&c->party.link);
         sni_list_push_back(c->kind->line(c), &c->party.link);
     }
 }
 
-/* Phase 3. Afterwards nobody claims any more, and who has claimed has done its part. */
-static void delist(const struct select *s)
+static void delist(const struct sni_select *s)
 {
     lock_all(s);
-    for (unsigned i = 0; i < s->active; i++)
-        sni_list_remove(&s->cases[s->order[i]].party.link);
+    for (unsigned i = 0; i < s->inside; i++)
+        sni_list_remove(&s->vigil.cases[s->order[i]].party.link);
     unlock_all(s);
 }
 
 /* Pay what an attempt owes. The locks are given back. */
-static void settle(const struct select *s, int winner, const struct sni_wake *wake)
+static void settle(struct sni_case *c, const struct sni_wake *wake)
 {
-    struct sni_case *c = &s->cases[winner];
     sni_wait_wake(wake);
     if (c->kind->after != NULL)
         c->kind->after(c);
 }
 
-/* What a claim said. Returns the case */
-static int outcome(const struct select *s, int said)
+/* Attempt one inside case by itself. Returns its result, or -EAGAIN */
+static int attempt_one(struct sni_case *c)
 {
+    struct sni_wake wake = {NULL, NULL};
+    sni_mutex_lock(&c->source->lock);
+    int rc = c->kind->attempt(c, &wake);
+    sni_mutex_unlock(&c->source->lock);
+    if (rc != -EAGAIN) {
+        c->result = rc;
+        settle(c, &wake);
+    }
+    return rc;
+}
+
+int sni_select_look(struct sni_select *s, const sn_waker *waker)
+{
+    uint8_t turn[SNI_CASES_MAX];
+    unsigned k = draw_all(s, turn);
+    for (unsigned i = 0; i < k; i++) {
+        struct sni_case *c = &s->vigil.cases[turn[i]];
+        bool took_place;
+        if (c->where == SNI_OUTSIDE)
+            took_place = c->kind->outside->look(c, waker, &c->result);
+        else
+            took_place = attempt_one(c) != -EAGAIN;
+        if (took_place)
+            return turn[i];
+    }
+    return -EAGAIN;
+}
+
+static void end_outside(struct sni_select *s, bool abandoned)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        struct sni_case *c = &s->vigil.cases[i];
+        if (c->where != SNI_OUTSIDE || !c->is_prepared)
+            continue;
+        if (c->kind->outside->end != NULL)
+            c->kind->outside->end(c, abandoned);
+        c->is_prepared = false;
+    }
+    if (s->nudge != NULL)
+        sni_nudge_unbind(s->nudge);
+    if (s->vigil.door != NULL)
+        s->vigil.door->finish(s->vigil.door);
+    s->vigil.door = NULL;
+}
+
+int sni_select_get_ready(struct sni_select *s, int64_t until_ns, bool is_awaited)
+{
+    s->is_hasty = false;
+    s->vigil.door = NULL;
+    s->vigil.until_ns = until_ns;
+    s->vigil.timer = -1;
+    s->vigil.is_awaited = is_awaited;
+    for (unsigned i = 0; i < s->n && s->outside > 0; i++) {
+        struct sni_case *c = &s->vigil.cases[i];
+        if (c->where != SNI_OUTSIDE)
+            continue;
+        int rc = 0;
+        if (c->kind->outside->prepare != NULL)
+            rc = c->kind->outside->prepare(c, &s->vigil);
+        if (rc < 0) {
+            end_outside(s, false);
+            return rc;
+        }
+        c->is_prepared = true;
+    }
+    return 0;
+}
+
+static void begin_outside(struct sni_select *s)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        struct sni_case *c = &s->vigil.cases[i];
+        if (c->where == SNI_OUTSIDE && c->kind->outside->begin != NULL)
+            c->kind->outside->begin(c, &s->vigil);
+    }
+    if (s->nudge != NULL && !sni_nudge_bind(s->nudge, &s->vigil.waiter)) {
+        s->is_hasty = true;
+        (void)sni_wait_claim(&s->vigil.waiter, SNI_SAYS_AGAIN);
+    }
+}
+
+int sni_select_begin(struct sni_select *s)
+{
+    struct sni_wake wake = {NULL, NULL};
+    lock_all(s);
+    int winner = attempt(s, &wake);
+    if (winner < 0)
+        enlist(s);
+    unlock_all(s);
+    if (winner >= 0) {
+        end_outside(s, false);
+        settle(&s->vigil.cases[winner], &wake);
+    } else if (s->outside > 0) {
+        begin_outside(s);
+    }
+    return winner;
+}
+
+void sni_select_end(struct sni_select *s, bool abandoned)
+{
+    if (s->outside > 0)
+        end_outside(s, abandoned);
+    delist(s);
+}
+
+int sni_select_outcome(struct sni_select *s, int said)
+{
+    if (said == -ETIMEDOUT && s->outside > 0 && s->vigil.timer >= 0) {
+        s->vigil.cases[s->vigil.timer].result = 0;
+        return s->vigil.timer;
+    }
     if (said < 0)
         return said;
+    if (said >= SNI_SAYS_TOLD)
+        return said == SNI_SAYS_AGAIN ? -EAGAIN : said - SNI_SAYS_TOLD;
     int winner = said % SNI_CASES_MAX;
-    s->cases[winner].result = said < SNI_CASES_MAX ? 0 : -EPIPE;
+    struct sni_case *c = &s->vigil.cases[winner];
+    c->result = said < SNI_SAYS_CLOSED ? 0 : -EPIPE;
+    if (c->kind->is_news && attempt_one(c) == -EAGAIN)
+        return -EAGAIN;
     return winner;
 }
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
 struct visit {
-    struct select select;
+    struct sni_select select;
     struct sni_lent lent;
 };
 
 /* The fiber never goes on. */
 static void take_back(struct sni_lent *lent)
 {
-    delist(&sni_container_of(lent, struct visit, lent)->select);
+    struct sni_select *s = &sni_container_of(lent, struct visit, lent)->select;
+    sni_select_end(s, true);
+    if (s->outside > 0)
+        sni_nudge_finish(s->nudge);
 }
 
 static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
@@ -210,175 +374,135 @@ static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
         waiter->ops->lend(waiter->fiber, lent);
 }
 
-int sn_select(sn_case *cases, size_t n, unsigned flags, sn_deadline until)
+#define WOULD_BLOCK() \
+    sni_misuse(-EDEADLK, "a coroutine waits in a select and would block its worker")
+
+/* All that can be done without waiting was in vain, and the parties are in their lines. */
+static int wait_inside(struct visit *v, sn_deadline until)
 {
-    struct visit v;
-    struct select *s = &v.select;
+    struct sni_select *s = &v->select;
+    v->lent.take_back = take_back;
+    lend(&s->vigil.waiter, &v->lent);
+    int rc = sni_wait_commit(&s->vigil.waiter, until);
+    lend(&s->vigil.waiter, NULL);
+    delist(s);
+    return sni_select_outcome(s, rc);
+}
+
+/* The phases, for a select that is all inside. -EAGAIN: again. */
+static int select_inside(struct visit *v, sn_deadline until)
+{
+    struct sni_select *s = &v->select;
     struct sni_wake wake = {NULL, NULL};
-    int rc = prepare(s, cases, n, flags);
-    if (rc < 0)
-        return rc;
     lock_all(s);
     int winner = attempt(s, &wake);
     if (winner >= 0 || until.ns <= 0) {
         unlock_all(s);
         if (winner < 0)
             return -ETIMEDOUT;
-        settle(s, winner, &wake);
+        settle(&s->vigil.cases[winner], &wake);
         return winner;
     }
-    sni_wait_begin(&s->waiter);
-    if (sni_unlikely(s->waiter.fiber == NULL && sni_exec_current() != NULL)) {
+    sni_wait_begin(&s->vigil.waiter);
+    if (sni_unlikely(s->vigil.waiter.fiber == NULL && sni_exec_current() != NULL)) {
         unlock_all(s);
-        return sni_misuse(-EDEADLK, "a coroutine waits in a select and would block its worker");
+        return WOULD_BLOCK();
     }
     enlist(s);
     unlock_all(s);
-    v.lent.take_back = take_back;
-    lend(&s->waiter, &v.lent);
-    rc = sni_wait_commit(&s->waiter, until);
-    lend(&s->waiter, NULL);
-    delist(s);
-    return outcome(s, rc);
+    return wait_inside(v, until);
 }
 
-/* ---- the future ----------------------------------------------------------------------------- */
-
-struct select_op {
-    sn_future future;
-    int result;
-    bool is_waiting; /* the parties are in their lines */
-    struct select select;
-    struct sni_await await;
-};
-
-static_assert(sizeof(struct select_op) <= sizeof(sn_select_state), "sn_select_state is too small");
-static_assert(offsetof(struct select_op, result) == offsetof(sn_select_state, result),
-              "one is the other");
-
-/* Returns true if it need not wait: `result` tells. */
-static bool begin(struct select_op *op)
+static bool is_past(sn_deadline until)
 {
-    struct select *s = &op->select;
-    struct sni_wake wake = {NULL, NULL};
-    int rc = prepare(s, (sn_case *)(void *)s->cases, s->n, s->flags);
-    if (rc < 0) {
-        op->result = rc;
-        return true;
+    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns);
+}
+
+/* Let others have a turn: what a future that woke itself at once waits for may be one of them. */
+static void give_way(void)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL)
+        sni_wait_yield_thread();
+    else if (exec->ops->give_way != NULL)
+        exec->ops->give_way(exec);
+}
+
+/* Wait once. Returns the case that took place, or -errno; -EAGAIN: again */
+static int wait_outside(struct visit *v, sn_deadline until)
+{
+    struct sni_select *s = &v->select;
+    int rc = sni_select_get_ready(s, until.ns, false);
+    if (rc < 0)
+        return rc;
+    struct sni_door *door = s->vigil.door;
+    if (door != NULL)
+        door->bind(door, &s->vigil.waiter);
+    else
+        sni_wait_begin(&s->vigil.waiter);
+    rc = sni_select_begin(s);
+    if (rc != -EAGAIN)
+        return rc;
+    int64_t until_ns = s->vigil.until_ns;
+    if (door != NULL) {
+        rc = door->wait(door, &s->vigil.waiter, until_ns);
+    } else {
+        v->lent.take_back = take_back;
+        lend(&s->vigil.waiter, &v->lent);
+        rc = sni_wait_commit(&s->vigil.waiter, sn_deadline_at_(until_ns));
+        lend(&s->vigil.waiter, NULL);
     }
-    lock_all(s);
-    int winner = attempt(s, &wake);
-    if (winner >= 0) {
-        unlock_all(s);
-        settle(s, winner, &wake);
-        op->result = winner;
-        return true;
+    sni_select_end(s, false);
+    rc = sni_select_outcome(s, rc);
+    if (rc == -EAGAIN && s->is_hasty)
+        give_way();
+    return rc;
+}
+
+/* Look, and wait, and look, until something is so. Not inline: it has a frame of its own. */
+static SNI_NEVER_INLINE int select_outside(struct visit *v, sn_deadline until)
+{
+    struct sni_select *s = &v->select;
+    const struct sni_exec *exec = sni_exec_current();
+    sn_waker nobody = sn_noop_waker();
+    const sn_waker *waker = &nobody;
+    int rc = -EAGAIN;
+    s->nudge = NULL;
+    while (rc == -EAGAIN) {
+        if (s->nudge != NULL)
+            sni_nudge_begin(s->nudge);
+        rc = sni_select_look(s, waker);
+        if (rc != -EAGAIN)
+            break;
+        if (is_past(until)) {
+            rc = -ETIMEDOUT;
+        } else if (exec != NULL && exec->fiber == NULL) {
+            rc = WOULD_BLOCK();
+        } else if (s->has_futures && s->nudge == NULL) {
+            rc = sni_nudge_create(&s->nudge);
+            if (rc == 0) { /* now look with a waker that wakes somebody */
+                waker = sni_nudge_waker(s->nudge);
+                rc = -EAGAIN;
+            }
+        } else {
+            rc = wait_outside(v, until);
+            exec = sni_exec_current(); /* perhaps another than before */
+        }
     }
-    sni_await_begin(&op->await, &s->waiter);
-    enlist(s);
-    op->is_waiting = true;
-    unlock_all(s);
-    sni_await_published(&op->await, &s->waiter);
-    return false;
+    sni_nudge_finish(s->nudge);
+    return rc;
 }
 
-static sn_poll poll_select(sn_future *fut, sn_cx *cx)
+int sn_select(sn_case *cases, size_t n, unsigned flags, sn_deadline until)
 {
-    struct select_op *op = sni_container_of(fut, struct select_op, future);
-    if (!op->is_waiting && begin(op))
-        return SN_READY(op->result);
-    if (!sni_await_poll(&op->await, cx))
-        return SN_PENDING;
-    sni_await_finish(&op->await);
-    delist(&op->select);
-    op->result = outcome(&op->select, sni_wait_result(&op->select.waiter));
-    return SN_READY(op->result);
-}
-
-static void drop_select(sn_future *fut)
-{
-    struct select_op *op = sni_container_of(fut, struct select_op, future);
-    if (!op->is_waiting)
-        return;
-    delist(&op->select);
-    if (sni_wait_is_over(&op->select.waiter)) {
-        sni_await_settle(&op->await);
-        op->result = outcome(&op->select, sni_wait_result(&op->select.waiter));
-    }
-    sni_await_finish(&op->await);
-}
-
-static const sn_future_vtable select_vtable = {
-    .poll = poll_select, .drop = drop_select, .name = "select"};
-
-sn_future *sn_select_op(sn_select_state *state, sn_case *cases, size_t n, unsigned flags)
-{
-    struct select_op *op = (struct select_op *)(void *)state;
-    op->result = -ECANCELED;
-    op->is_waiting = false;
-    op->await = (struct sni_await){.cell = SN_WAKER_CELL_INIT};
-    op->select.cases = (struct sni_case *)(void *)cases;
-    op->select.n = n <= SNI_CASES_MAX ? (unsigned)n : SNI_CASES_MAX + 1;
-    op->select.flags = flags;
-    return sn_future_init(&op->future, &select_vtable);
-}
-
-/* ---- channels ------------------------------------------------------------------------------- */
-
-static struct sni_chan *chan_of(const struct sni_case *c)
-{
-    return sni_container_of(c->source, struct sni_chan, source);
-}
-
-static struct sni_source *find_chan(struct sni_case *c)
-{
-    struct sni_chan *chan = sni_chan_find(c->at);
-    return chan == NULL ? NULL : &chan->source;
-}
-
-static int attempt_send(struct sni_case *c, struct sni_wake *wake)
-{
-    return sni_chan_put(chan_of(c), c->value, wake);
-}
-
-static int attempt_recv(struct sni_case *c, struct sni_wake *wake)
-{
-    return sni_chan_take(chan_of(c), c->value, wake);
-}
-
-static struct sni_list *senders_line(struct sni_case *c)
-{
-    return &chan_of(c)->senders;
-}
-
-static struct sni_list *receivers_line(struct sni_case *c)
-{
-    return &chan_of(c)->receivers;
-}
-
-/* The value may have closed a oneshot channel; whoever got it may even have freed that. */
-static void after_send(struct sni_case *c)
-{
-    const struct sni_chan *chan = sni_chan_find(c->at);
-    if (c->result == 0 && chan != NULL && chan->oneshot)
-        (void)sn_chan_close(c->at);
-}
-
-static const struct sni_case_kind send_kind = {find_chan, attempt_send, senders_line, after_send};
-static const struct sni_case_kind recv_kind = {find_chan, attempt_recv, receivers_line, NULL};
-
-static sn_case make_case(const struct sni_case_kind *kind, sn_chan *ch, void *value)
-{
-    sn_case c = {.kind_ = kind, .at_ = ch, .value_ = value, .result = 0};
-    return c;
-}
-
-sn_case sn_case_send(sn_chan *ch, const void *value)
-{
-    return make_case(&send_kind, ch, (void *)(uintptr_t)value);
-}
-
-sn_case sn_case_recv(sn_chan *ch, void *value)
-{
-    return make_case(&recv_kind, ch, value);
+    struct visit v;
+    int rc = sni_select_prepare(&v.select, cases, n, flags);
+    if (rc < 0)
+        return rc;
+    if (sni_unlikely(v.select.outside > 0))
+        return select_outside(&v, until);
+    do
+        rc = select_inside(&v, until);
+    while (sni_unlikely(rc == -EAGAIN));
+    return rc;
 }

@@ -391,6 +391,21 @@ void sni_task_cancel(struct sni_task *task)
     sni_atomic_fetch_or(&task->state, CANCELED, relaxed); /* relaxed: nothing comes with it */
 }
 
+int sni_task_look(sn_task *handle)
+{
+    uint64_t word = (uint64_t)(uintptr_t)handle;
+    struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
+    if (task == NULL)
+        return -ESRCH;
+    if (task == sni_task_running(sni_exec_current()))
+        return -EDEADLK;
+    /* acquire: pairs with sni_task_end */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    if ((state >> 32 & 0xFFFF) != word >> 48 || !(state & HANDLE))
+        return -ESRCH;
+    return (state & COMPLETE) != 0 ? 0 : -EAGAIN;
+}
+
 int sni_task_wait(sn_task *handle)
 {
     struct sni_task *task;

@@ -185,6 +185,11 @@ struct sni_task *sni_task_of_handle(sn_task *handle);
 /* Ask the task, which the caller holds, to end. Any thread. */
 void sni_task_cancel(struct sni_task *task);
 
+/* Whether the task of a handle, which the caller owns, has ended.
+ *
+ * Returns  0; -EAGAIN: not yet; -ESRCH, -EDEADLK as sn_join */
+int sni_task_look(sn_task *handle);
+
 /* Wait for the end of a task without using up its handle, which the caller owns.
  *
  * Returns  0; -EDEADLK (misuse) as sn_join */

@@ -65,6 +65,7 @@ struct sni_exec {
     struct sni_clockwork *clockwork; /* for alarms; immutable, NULL if there is none        */
     int budget; /* operations that the running task may still do without giving way; the executor
                    sets it to SNI_BUDGET when it begins to run a task                          */
+    uint32_t draws; /* how often selects drew lots here; this thread only                      */
 };
 
 enum {
