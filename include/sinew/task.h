@@ -59,8 +59,8 @@ typedef struct sn_spawn_options {
 } sn_spawn_options;
 
 /* The largest argument, and the largest coroutine frame or future, that a spawn copies. */
-#define SN_COPY_BYTES_MAX  512
-#define SN_FRAME_BYTES_MAX 800
+#define SN_COPY_BYTES_MAX  2048
+#define SN_FRAME_BYTES_MAX 3840
 
 /* How a task ended. */
 typedef enum sn_exit_kind {

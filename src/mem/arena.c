@@ -182,11 +182,13 @@ void sni_record_give(struct sni_record *record)
 static bool begins_record(uint32_t class, uint32_t within)
 {
     class %= SNI_RECORD_CLASSES;
-#define FACTOR(n) (((1u << 16) + (n) - 1) / (n))
+#define FACTOR(n)  (((1u << 16) + (n) - 1) / (n))
+#define FACTORS(n) FACTOR(n), FACTOR((n) + 1), FACTOR((n) + 2), FACTOR((n) + 3)
     static const uint32_t factor[SNI_RECORD_CLASSES] = {
-        FACTOR(1),  FACTOR(2),  FACTOR(3),  FACTOR(4),  FACTOR(5),  FACTOR(6),
-        FACTOR(7),  FACTOR(8),  FACTOR(9),  FACTOR(10), FACTOR(11), FACTOR(12),
-        FACTOR(13), FACTOR(14), FACTOR(15), FACTOR(16)};
+        FACTORS(1),  FACTORS(5),  FACTORS(9),  FACTORS(13), FACTORS(17), FACTORS(21),
+        FACTORS(25), FACTORS(29), FACTORS(33), FACTORS(37), FACTORS(41), FACTORS(45),
+        FACTORS(49), FACTORS(53), FACTORS(57), FACTORS(61)};
+#undef FACTORS
 #undef FACTOR
     uint32_t steps = within / SNI_RECORD_STEP;
     uint32_t nth = steps * factor[class] >> 16;

@@ -25,7 +25,7 @@
 
 enum {
     SNI_RECORD_STEP = 64,          /* sizes are multiples of this, a cache line   */
-    SNI_RECORD_CLASSES = 16,       /* up to 16 * 64 bytes; larger goes elsewhere  */
+    SNI_RECORD_CLASSES = 64,       /* up to 64 * 64 bytes; larger goes elsewhere  */
     SNI_RECORDS_CACHED_MAX = 1024, /* in one cache, of one class */
     SNI_RECORD_BYTES_MAX = SNI_RECORD_STEP * SNI_RECORD_CLASSES,
 };
