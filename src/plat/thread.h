@@ -96,37 +96,6 @@ void sni_plat_unpark(uint32_t *word, int n);
  * last short sleeps, so that whoever is waited for comes to its end, whatever its priority. */
 void sni_plat_back_off(unsigned round);
 
-/* Excludes threads from each other for some instructions. Zeroed is unlocked. Its unlock is a plain
- * store, half of what a mutex costs; the price is that nobody can sleep until it is unlocked, so
- * that its holder must not wait for anything. */
-struct sni_spin {
-    SNI_ATOMIC(uint32_t) word_;
-};
-
-void sni_spin_lock_slow(struct sni_spin *s);
-
-/* True if it was free and is now the caller's. */
-static inline bool sni_spin_trylock(struct sni_spin *s)
-{
-    uint32_t found = 0;
-    /* acquire: pairs with the release in sni_spin_unlock; relaxed: a failure tells nothing */
-    return sni_atomic_cas(&s->word_, &found, 1, acquire, relaxed);
-}
-
-static inline void sni_spin_lock(struct sni_spin *s)
-{
-    if (sni_unlikely(!sni_spin_trylock(s)))
-        sni_spin_lock_slow(s);
-}
-
-static inline void sni_spin_unlock(struct sni_spin *s)
-{
-    /* relaxed: only for the assertion, and ours */
-    sni_assert_debug(sni_atomic_load(&s->word_, relaxed) != 0,
-                     "a lock was given back that was free");
-    sni_atomic_store(&s->word_, 0, release); /* release: pairs with the acquire of the next */
-}
-
 /* ---- mutex ---------------------------------------------------------------------------- */
 
 enum {

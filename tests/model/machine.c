@@ -328,12 +328,6 @@ void sni_plat_back_off(unsigned round)
     model_yield();
 }
 
-void sni_spin_lock_slow(struct sni_spin *s)
-{
-    while (!sni_spin_trylock(s))
-        model_yield();
-}
-
 void sni_mutex_lock_slow(struct sni_mutex *m)
 {
     while (sni_atomic_exchange(&m->word_, SNI_MUTEX_WANTED, acquire) != SNI_MUTEX_FREE)

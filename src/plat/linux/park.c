@@ -25,12 +25,14 @@
  *
  * Spinning: a wake costs some 30 us here when the other processor sleeps (FACTS, P6), and the house
  * holds a mutex for far less, so looking again for some 20 us nearly always saves the sleep; ever
- * more rarely, see sni_plat_back_off: a channel between two cores takes 25 ns per message so,
- * else 65. Once
- * per lock only: who has slept parks again, else waiters on a long-held mutex would burn.
+ * more rarely, see sni_plat_back_off: a channel between two cores takes 25 ns per message so, and
+ * 65 otherwise. Once per lock only: who has slept parks again, else waiters on a long-held mutex
+ * would burn.
  *
- * Rejected: pthread_mutex (40 bytes, an opaque call on the fast path, not to be seen by the model
- * explorer); a fair queue (convoys; nobody here needs fairness for some instructions' work). */
+ * Rejected: a lock for some instructions that nobody sleeps on, whose unlock is a plain store (no
+ * faster where it was tried, channels; and a holder that loses its processor costs the others a
+ * sleep too long); pthread_mutex (40 bytes, an opaque call on the fast path, not to be seen by the
+ * model explorer); a fair queue (convoys; nobody here needs fairness for some instructions' work). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -107,15 +109,6 @@ void sni_plat_back_off(unsigned round)
     } else {
         (void)nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     }
-}
-
-SNI_COLD void sni_spin_lock_slow(struct sni_spin *s)
-{
-    unsigned round = 0;
-    do { /* relaxed: only a hint, the acquire is in trylock */
-        while (sni_atomic_load(&s->word_, relaxed) != 0)
-            sni_plat_back_off(round++);
-    } while (!sni_spin_trylock(s));
 }
 
 /* The mutex became free while we looked at it, and we got it. */

@@ -346,64 +346,6 @@ TEST(a_handler_that_changes_the_word_ends_the_sleep_without_an_unpark)
     CHECK_EQ(word_get(&from_handler), 1);
 }
 
-/* ---- waiting for some instructions ------------------------------------------------------ */
-
-struct turns {
-    struct sni_spin spin;
-    uint64_t n; /* guarded by spin */
-};
-
-static void take_turns(void *p)
-{
-    struct turns *t = p;
-    for (int i = 0; i < 20000; i++) {
-        if (i % 2 == 0)
-            sni_spin_lock(&t->spin);
-        else
-            while (!sni_spin_trylock(&t->spin))
-                sni_cpu_pause();
-        t->n++;
-        if (i % 5000 == 0)
-            sni_plat_thread_yield(); /* so that others come while it is held */
-        sni_spin_unlock(&t->spin);
-    }
-}
-
-TEST(a_spin_lets_one_thread_in_at_a_time)
-{
-    struct turns t = {{{0}}, 0};
-    struct sni_thread threads[4];
-    _Static_assert(sizeof(t.spin) == 4, "a word");
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(sni_plat_thread_start(&threads[i], take_turns, &t, "turns", 0), 0);
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(sni_plat_thread_join(&threads[i]), 0);
-    CHECK_EQ(t.n, 80000);
-    CHECK(sni_spin_trylock(&t.spin));
-    CHECK(!sni_spin_trylock(&t.spin));
-}
-
-static void hold_for_long(void *p)
-{
-    struct turns *t = p;
-    int64_t until = sni_plat_now_ns() + MS(100);
-    while (sni_plat_now_ns() < until)
-        continue;
-    t->n = 7;
-    sni_spin_unlock(&t->spin);
-}
-
-TEST(who_waits_long_for_a_spin_sleeps_and_gets_it)
-{
-    struct turns t = {{{0}}, 0};
-    struct sni_thread holder;
-    CHECK(sni_spin_trylock(&t.spin));
-    CHECK_EQ(sni_plat_thread_start(&holder, hold_for_long, &t, "holder", 0), 0);
-    sni_spin_lock(&t.spin);
-    CHECK_EQ(t.n, 7);
-    CHECK_EQ(sni_plat_thread_join(&holder), 0);
-}
-
 /* ---- the mutex ------------------------------------------------------------------------- */
 
 TEST(a_zeroed_mutex_is_free_and_a_held_one_is_not_to_be_had)
