@@ -320,12 +320,6 @@ static void take_back_use(struct sni_lent *lent)
     end_use(sni_container_of(lent, struct lent_use, lent)->file);
 }
 
-static void lend(struct sni_waiter *waiter, struct sni_lent *lent)
-{
-    if (waiter->ops->lend != NULL)
-        waiter->ops->lend(waiter->fiber, lent);
-}
-
 static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
                                sn_deadline until)
 {
@@ -340,9 +334,9 @@ static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver,
         if (rc < 0)
             return rc;
     }
-    lend(&op->waiter, &lent.lent);
+    sni_wait_lend(&op->waiter, &lent.lent);
     (void)sni_wait_commit(&op->waiter, until);
-    lend(&op->waiter, NULL);
+    sni_wait_lend(&op->waiter, NULL);
     if (file != NULL)
         sni_file_unlink(file, op);
     return op->result;
@@ -463,11 +457,9 @@ int sni_file_nap(struct sni_file *file, sn_deadline at)
         return sni_misuse(-EDEADLK, "a coroutine retries and would block its worker");
     struct sni_waiter w;
     sni_wait_begin(&w);
-    if (w.fiber != NULL)
-        lend(&w, &lent.lent);
+    sni_wait_lend(&w, &lent.lent);
     int rc = sni_wait_commit(&w, at);
-    if (w.fiber != NULL)
-        lend(&w, NULL);
+    sni_wait_lend(&w, NULL);
     return rc == -ETIMEDOUT ? 0 : rc;
 }
 

@@ -212,17 +212,11 @@ static void give_way(struct sni_exec *exec)
         give_way_somehow(w);
 }
 
-static void lend(void *fiber, struct sni_lent *lent)
-{
-    struct sni_task *me = fiber;
-    me->lent = lent;
-}
-
 const struct sni_exec_ops sni_worker_exec_ops = {
     .suspend = suspend,
     .resume = resume,
     .resume_last = resume_last,
-    .lend = lend,
+    .lent_at = offsetof(struct sni_task, lent),
     .give_way = give_way,
     .suspend_until = sni_world_suspend_until,
     .now = sni_world_now,

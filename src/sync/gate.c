@@ -226,13 +226,10 @@ static void take_back(struct sni_lent *lent)
 static int commit(struct sni_guest *guest, sn_deadline until)
 {
     struct sni_waiter *w = &guest->waiter;
-    bool lends = w->fiber != NULL && w->ops->lend != NULL;
-    if (!lends)
-        return sni_wait_commit(w, until);
     guest->lent.take_back = take_back;
-    w->ops->lend(w->fiber, &guest->lent);
+    sni_wait_lend(w, &guest->lent);
     int rc = sni_wait_commit(w, until);
-    w->ops->lend(w->fiber, NULL);
+    sni_wait_lend(w, NULL);
     return rc;
 }
 

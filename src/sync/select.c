@@ -368,12 +368,6 @@ static void take_back(struct sni_lent *lent)
         sni_nudge_finish(s->nudge);
 }
 
-static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
-{
-    if (waiter->fiber != NULL && waiter->ops->lend != NULL)
-        waiter->ops->lend(waiter->fiber, lent);
-}
-
 #define WOULD_BLOCK() \
     sni_misuse(-EDEADLK, "a coroutine waits in a select and would block its worker")
 
@@ -382,9 +376,9 @@ static int wait_inside(struct visit *v, sn_deadline until)
 {
     struct sni_select *s = &v->select;
     v->lent.take_back = take_back;
-    lend(&s->vigil.waiter, &v->lent);
+    sni_wait_lend(&s->vigil.waiter, &v->lent);
     int rc = sni_wait_commit(&s->vigil.waiter, until);
-    lend(&s->vigil.waiter, NULL);
+    sni_wait_lend(&s->vigil.waiter, NULL);
     delist(s);
     return sni_select_outcome(s, rc);
 }
@@ -448,9 +442,9 @@ static int wait_outside(struct visit *v, sn_deadline until)
         rc = door->wait(door, &s->vigil.waiter, until_ns);
     } else {
         v->lent.take_back = take_back;
-        lend(&s->vigil.waiter, &v->lent);
+        sni_wait_lend(&s->vigil.waiter, &v->lent);
         rc = sni_wait_commit(&s->vigil.waiter, sn_deadline_at_(until_ns));
-        lend(&s->vigil.waiter, NULL);
+        sni_wait_lend(&s->vigil.waiter, NULL);
     }
     sni_select_end(s, false);
     rc = sni_select_outcome(s, rc);

@@ -31,12 +31,6 @@ static void take_back(struct sni_lent *lent)
     leave(sni_container_of(lent, struct visit, lent));
 }
 
-static void lend(const struct sni_waiter *waiter, struct sni_lent *lent)
-{
-    if (waiter->fiber != NULL && waiter->ops->lend != NULL)
-        waiter->ops->lend(waiter->fiber, lent);
-}
-
 int sni_source_wait(struct sni_source *source, struct sni_list *list, void *value,
                     sn_deadline until)
 {
@@ -57,9 +51,9 @@ int sni_source_wait(struct sni_source *source, struct sni_list *list, void *valu
     sni_mutex_unlock(&source->lock);
     v.lent.take_back = take_back;
     v.source = source;
-    lend(&v.waiter, &v.lent);
+    sni_wait_lend(&v.waiter, &v.lent);
     int rc = sni_wait_commit_near(&v.waiter, exec, until);
-    lend(&v.waiter, NULL);
+    sni_wait_lend(&v.waiter, NULL);
     if (rc < 0)
         leave(&v);
     return rc;

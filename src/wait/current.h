@@ -14,6 +14,7 @@
 #include "base/compiler.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct sni_waiter;
@@ -43,9 +44,10 @@ struct sni_exec_ops {
     void (*resume_last)(void *fiber);
     bool resumes_late; /* `resume` may be called after the locks under which it was claimed */
 
-    /* Remember what the running fiber has lent (NULL: nothing any more), for the case that the
-     * fiber is abandoned: then it is taken back by whoever does that. NULL: never are any. */
-    void (*lend)(void *fiber, struct sni_lent *lent);
+    /* Where a fiber, whose address `fiber` is, keeps a struct sni_lent * for what it has lent
+     * (sni_wait_lend), in bytes: if the fiber is abandoned, whoever does that takes it back. 0:
+     * never are any. */
+    size_t lent_at;
 
     /* Let others have a turn before the running fiber goes on. NULL: nobody else is there. */
     void (*give_way)(struct sni_exec *exec);

@@ -57,6 +57,10 @@ int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
 static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
                                        sn_deadline until);
 
+/* Between begin and commit, and with NULL after it: what the owner of `w`, if it is a fiber, has lent
+ * for as long as it waits. */
+static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent);
+
 /* End the wait of `w`, whose memory the caller keeps alive, before its time: `why` is -ETIMEDOUT
  * or -ECANCELED. */
 void sni_wait_interrupt(struct sni_waiter *w, int why);
@@ -102,6 +106,12 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
     w->ops = w->fiber != NULL ? exec->ops : NULL;
     w->interrupt = NULL;
     sni_list_init(&w->link);
+}
+
+static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent)
+{
+    if (w->fiber != NULL && w->ops->lent_at != 0)
+        *(struct sni_lent **)(void *)((char *)w->fiber + w->ops->lent_at) = lent;
 }
 
 static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,

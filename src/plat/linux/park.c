@@ -31,8 +31,8 @@
  *
  * Rejected: a lock for some instructions that nobody sleeps on, whose unlock is a plain store (no
  * faster where it was tried, channels; and a holder that loses its processor costs the others a
- * sleep too long); pthread_mutex (40 bytes, an opaque call on the fast path, not to be seen by the
- * model explorer); a fair queue (convoys; nobody here needs fairness for some instructions' work). */
+ * sleep too long); pthread_mutex (40 bytes, an opaque call on the fast path, unknown to the model
+ * explorer); a fair queue (convoys; nobody here needs fairness for some instructions' work). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
