@@ -493,10 +493,14 @@ int sn_select(sn_case *cases, size_t n, unsigned flags, sn_deadline until)
     int rc = sni_select_prepare(&v.select, cases, n, flags);
     if (rc < 0)
         return rc;
-    if (sni_unlikely(v.select.outside > 0))
-        return select_outside(&v, until);
-    do
-        rc = select_inside(&v, until);
-    while (sni_unlikely(rc == -EAGAIN));
+    if (sni_unlikely(v.select.outside > 0)) {
+        rc = select_outside(&v, until);
+    } else {
+        do
+            rc = select_inside(&v, until);
+        while (sni_unlikely(rc == -EAGAIN));
+    }
+    if (rc >= 0)
+        sni_spend_many(1, until.ns);
     return rc;
 }

@@ -73,6 +73,10 @@ static sn_poll poll_select(sn_future *fut, sn_cx *cx)
     struct select_op *op = sni_container_of(fut, struct select_op, future);
     bool is_recalled = op->is_waiting && op->select.has_futures;
     int rc = -EAGAIN;
+    if (!op->is_waiting && sni_is_spent()) {
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return SN_PENDING;
+    }
     while (rc == -EAGAIN) {
         if (!op->is_waiting) {
             rc = begin(op, cx->waker);

@@ -57,8 +57,8 @@ int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
 static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
                                        sn_deadline until);
 
-/* Between begin and commit, and with NULL after it: what the owner of `w`, if it is a fiber, has lent
- * for as long as it waits. */
+/* Between begin and commit, and with NULL after it: what the owner of `w`, if it is a fiber, has
+ * lent for as long as it waits. */
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent);
 
 /* End the wait of `w`, whose memory the caller keeps alive, before its time: `why` is -ETIMEDOUT

@@ -86,6 +86,20 @@ TEST(one_that_receives_from_a_channel_that_is_never_empty_gives_way)
     CHECK_EQ(sn_chan_destroy(all.ch), 0);
 }
 
+static int choose(int i)
+{
+    int v;
+    sn_case cases[] = {sn_case_recv(all.ch, &v), sn_case_recv(NULL, &v)};
+    return sn_select(cases, 2, i % 2 == 0 ? SN_SELECT_ORDERED : 0, SN_FOREVER);
+}
+
+TEST(one_whose_select_never_has_to_wait_gives_way)
+{
+    fill(SN_CHAN_UNBOUNDED);
+    work_alone(choose);
+    CHECK_EQ(sn_chan_destroy(all.ch), 0);
+}
+
 static int send(int i)
 {
     return sn_chan_send(all.ch, &i, SN_FOREVER);
@@ -233,12 +247,20 @@ TEST(who_must_not_wait_does_not_give_way)
 
 /* ---- coroutines ------------------------------------------------------------------------------ */
 
+enum appetite {
+    RECEIVES,
+    SELECTS,
+    LOCKS,
+};
+
 typedef struct glutton {
     sn_coro coro;
     int i, v, rc;
-    bool locks;
+    enum appetite appetite;
+    sn_case cases[1];
     union {
         sn_chan_op chan;
+        sn_select_state select;
         sn_sync_state sync;
     } op;
 } glutton;
@@ -247,9 +269,12 @@ SN_CORO(glutton, self)
 {
     SN_BEGIN(self);
     for (self->i = 0; all.turns < TURNS && self->i < CALLS_MAX; self->i++) {
-        if (self->locks) {
+        if (self->appetite == LOCKS) {
             SN_AWAIT_INTO(self->rc, sn_mutex_lock_op(&self->op.sync, &all.mutex));
             CHECK_EQ(sn_mutex_unlock(&all.mutex), 0);
+        } else if (self->appetite == SELECTS) {
+            self->cases[0] = sn_case_recv(all.ch, &self->v);
+            SN_AWAIT_INTO(self->rc, sn_select_op(&self->op.select, self->cases, 1, 0));
         } else {
             SN_AWAIT_INTO(self->rc, sn_chan_recv_op(&self->op.chan, all.ch, &self->v));
         }
@@ -265,7 +290,7 @@ static int feed(void *arg)
     all.turns = 0;
     all.is_over = false;
     all.held_when_away = 0;
-    sn_task *t = sn_spawn_coro(glutton, &(glutton){.locks = *(bool *)arg});
+    sn_task *t = sn_spawn_coro(glutton, &(glutton){.appetite = *(enum appetite *)arg});
     sn_task *other = sn_spawn(look_around, NULL);
     CHECK_EQ(sn_join(t, NULL), 0);
     all.is_over = true;
@@ -278,7 +303,7 @@ TEST(a_coroutine_that_never_has_to_wait_gives_way)
     sn_runtime_options opts = {.single_threaded = true};
     fill(SN_CHAN_UNBOUNDED);
     all.mutex = (sn_mutex)SN_MUTEX_INIT;
-    CHECK_EQ(run_with(&opts, feed, &(bool){false}), 0);
-    CHECK_EQ(run_with(&opts, feed, &(bool){true}), 0);
+    for (enum appetite a = RECEIVES; a <= LOCKS; a++)
+        CHECK_EQ(run_with(&opts, feed, &a), 0);
     CHECK_EQ(sn_chan_destroy(all.ch), 0);
 }
