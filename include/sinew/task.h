@@ -66,6 +66,8 @@ typedef struct sn_spawn_options {
 typedef enum sn_exit_kind {
     SN_EXIT_RETURNED,
     SN_EXIT_PANICKED,
+    SN_EXIT_CANCELED, /* it returned -ECANCELED after it had been asked to end */
+    SN_EXIT_NONE,     /* it has not: the join was cancelled                    */
 } sn_exit_kind;
 
 /* What sn_join tells beyond the result. */
@@ -122,7 +124,9 @@ typedef struct sn_exit {
  *          -EDEADLK    a task joins itself, or a coroutine would block its worker and must
  *                      await sn_join_op instead (misuse); the handle is still good
  *          -ECONNABORTED  the task panicked; `how` has the message
- *          -ECANCELED  a shutdown that did not wait abandoned the task */
+ *          -ECANCELED  a shutdown that did not wait abandoned the task; or the caller, a fiber, was
+ *                      itself asked to end (sn_cancel) before the task had ended: `how` says
+ *                      SN_EXIT_NONE, and the handle is still good */
 SN_API int sn_join(sn_task *task, sn_exit *how);
 
 /* The memory of a join that a coroutine awaits. */
@@ -145,8 +149,12 @@ SN_API sn_future *sn_join_op(sn_join_state *op, sn_task *task, sn_exit *how);
  * Returns  0; -EINVAL, -ESRCH as sn_join */
 SN_API int sn_detach(sn_task *task);
 
-/* Ask `task` to end soon (its sn_cancelled() is true from now on), wait until it has, and use
- * up its handle.
+/* Ask `task` to end soon, wait until it has, and use up its handle. From now on its sn_cancelled()
+ * is true, and a call of it that waits, now or later, ends with -ECANCELED, having done nothing;
+ * one that need not wait takes place. What it holds, it gives back on its way out. A coroutine is
+ * cancelled like any future: what it awaits is dropped, and its SN_FINALLY runs. A task that never
+ * waits and never asks is waited for. This wait is not itself cancelled: when it returns, the task
+ * is gone.
  *
  * Suspends: as sn_join.   Threads: any.
  * Returns  as sn_join */

@@ -323,9 +323,10 @@ static void take_back_use(struct sni_lent *lent)
 static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
                                sn_deadline until)
 {
-    struct lent_op lent = {.lent = {take_back}, .file = file, .op = op};
+    struct lent_op lent = {.lent = {take_back, &op->waiter}, .file = file, .op = op};
     op->kept = file != NULL;
     sni_wait_begin(&op->waiter);
+    sni_wait_hold(&op->waiter);
     if (file == NULL) {
         op->waiter.interrupt = interrupt;
         sni_driver_submit(driver, op);
@@ -335,6 +336,7 @@ static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver,
             return rc;
     }
     sni_wait_lend(&op->waiter, &lent.lent);
+    sni_wait_hook(&op->waiter);
     (void)sni_wait_commit(&op->waiter, until);
     sni_wait_lend(&op->waiter, NULL);
     if (file != NULL)
@@ -451,7 +453,7 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
 
 int sni_file_nap(struct sni_file *file, sn_deadline at)
 {
-    struct lent_use lent = {.lent = {take_back_use}, .file = file};
+    struct lent_use lent = {.lent = {take_back_use, NULL}, .file = file};
     struct sni_exec *exec = sni_exec_current();
     if (exec != NULL && exec->fiber == NULL)
         return sni_misuse(-EDEADLK, "a coroutine retries and would block its worker");

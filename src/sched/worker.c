@@ -37,8 +37,8 @@ struct sni_worker *sni_worker_current(void)
 
 SNI_NEVER_INLINE static void publish(struct sni_worker *w, struct sni_waiter *waiter)
 {
-    void *fiber = waiter->fiber;
-    if (sni_wait_published(waiter))
+    struct sni_task *fiber = waiter->fiber;
+    if (sni_task_parked(fiber, waiter))
         sni_worker_push(w, fiber);
 }
 
@@ -217,6 +217,7 @@ const struct sni_exec_ops sni_worker_exec_ops = {
     .resume = resume,
     .resume_last = resume_last,
     .lent_at = offsetof(struct sni_task, lent),
+    .wait_at = offsetof(struct sni_task, wait),
     .give_way = give_way,
     .suspend_until = sni_world_suspend_until,
     .now = sni_world_now,

@@ -56,7 +56,9 @@ int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until)
     int rc = sni_guest_wait(&guest, until);
     if (rc == 0 || rc == -EPERM || rc == -EDEADLK)
         return rc;
+    bool was_shielded = sni_wait_shield(true); /* who is cancelled gets its mutex back, too */
     int locked = sn_mutex_lock(m, SN_FOREVER);
+    (void)sni_wait_shield(was_shielded);
     if (locked < 0)
         return locked;
     return guest.is_signalled ? 0 : rc;

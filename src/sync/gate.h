@@ -28,7 +28,7 @@ enum {
     SNI_GATE_WAITED = 2, /* the queue is not empty */
     SNI_GATE_BITS = 3,   /* both                   */
 
-    SNI_GATE_QUEUED = 1 << 28, /* from enter: it waits now                        */
+    SNI_GATE_QUEUED = 1 << 20, /* from enter: it waits now                        */
     SNI_GATE_AGAIN,            /* from a claim: enter again                       */
     SNI_GATE_WAKES_MAX = 16,   /* claims before the gate is unlocked for a moment */
 };

@@ -96,6 +96,8 @@ static inline void fill_in(struct sni_task *task, const struct sni_spawn *what, 
     task->name = what->opts->name;
     task->id = id;
     task->stack_bytes = 0;
+    sni_atomic_store(&task->wait, SNI_WAIT_CLAIMED,
+                     relaxed); /* none; relaxed: it is not known yet */
 }
 
 /* What makes it another than a plain one. */
@@ -250,8 +252,8 @@ static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, bool wa
     do {
         if ((state >> 32 & 0xFFFF) != word >> 48 || !(state & HANDLE))
             return -ESRCH;
-        /* acquire: pairs with sni_task_end, if it has completed */
-    } while (!sni_atomic_cas(&task->state, &state, (state & ~HANDLE) | also, acquire, relaxed));
+        /* acquire: pairs with sni_task_end, if it has completed; seq_cst: see sni_task_cancel */
+    } while (!sni_atomic_cas(&task->state, &state, (state & ~HANDLE) | also, seq_cst, relaxed));
     *out = task;
     return 0;
 }
@@ -262,11 +264,13 @@ static void run_inline(struct sni_task *task)
     struct sni_task *fiber = sni_exec_current()->fiber;
     struct sni_inline frame = {.task = task, .outer = fiber->acting};
     fiber->acting = &frame;
-    volatile int result = -ECONNABORTED; /* if it panics */
+    bool was_shielded = sni_wait_shield(true); /* who cancels the fiber does not mean the task */
+    volatile int result = -ECONNABORTED;       /* if it panics */
     if (_setjmp(frame.out) == 0) {
         result = task->fn(task->arg);
     }
     sni_task_end(sni_exec_current(), task, result);
+    (void)sni_wait_shield(was_shielded);
     fiber->acting = frame.outer;
 }
 
@@ -313,16 +317,47 @@ static bool take_unstarted(struct sni_task *task)
 }
 
 /* Wait until the task, whose handle we used up, has completed. */
-static void wait_for_end(struct sni_task *task)
+struct join {
+    struct sni_waiter waiter;
+    struct sni_lent lent;
+    struct sni_task *task;
+};
+
+/* Whose wait for an end is cancelled is told so, unless the end comes: then that tells it. */
+static void stop_waiting(struct sni_waiter *w, int why)
 {
-    if (take_unstarted(task)) {
-        run_inline(task);
-        return;
-    }
-    struct sni_waiter w;
-    sni_wait_begin(&w);
-    if (sni_task_watch(task, &w))
-        (void)sni_wait_commit(&w, SN_FOREVER);
+    if (sni_task_unwatch(sni_container_of(w, struct join, waiter)->task))
+        (void)sni_wait_claim(w, why);
+}
+
+static void take_nothing_back(struct sni_lent *lent)
+{
+    (void)lent;
+}
+
+/* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was cancelled,
+ * and the task has not ended. */
+static int wait_for_end(struct sni_task *task)
+{
+    struct join j = {.lent = {take_nothing_back, &j.waiter}, .task = task};
+    sni_wait_begin(&j.waiter);
+    sni_wait_hold(&j.waiter);
+    j.waiter.interrupt = stop_waiting;
+    if (!sni_task_watch(task, &j.waiter))
+        return 0;
+    sni_wait_lend(&j.waiter, &j.lent);
+    sni_wait_hook(&j.waiter);
+    int rc = sni_wait_commit(&j.waiter, SN_FOREVER);
+    sni_wait_lend(&j.waiter, NULL);
+    return rc;
+}
+
+static int run_or_wait_for(struct sni_task *task)
+{
+    if (!take_unstarted(task))
+        return wait_for_end(task);
+    run_inline(task);
+    return 0;
 }
 
 int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
@@ -331,8 +366,12 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
     /* relaxed: as above */
     bool panicked = (sni_atomic_load(&task->state, relaxed) & PANICKED) != 0;
     if (how != NULL) {
-        how->kind = panicked ? SN_EXIT_PANICKED : SN_EXIT_RETURNED;
+        /* relaxed: as above */
+        bool cancelled = (sni_atomic_load(&task->state, relaxed) & CANCELED) != 0;
+        how->kind = cancelled && result == -ECANCELED ? SN_EXIT_CANCELED : SN_EXIT_RETURNED;
         how->message[0] = '\0';
+        if (panicked)
+            how->kind = SN_EXIT_PANICKED;
         if (panicked && task->panic_text != NULL)
             strncat(how->message, task->panic_text, sizeof(how->message) - 1);
     }
@@ -363,6 +402,51 @@ static bool join_ended(struct sni_exec *exec, sn_task *handle, int *result)
     return true;
 }
 
+/* ---- cancelling ------------------------------------------------------------------------ */
+
+static int waker_wake_by_ref(void *data);
+
+/* CANCELED is set: see to it that the task learns of it. */
+static void tell_cancelled(struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_CORO)
+        (void)waker_wake_by_ref(task);
+    else if (sni_wait_cancel(&task->wait, &task->lent))
+        sni_task_home(task)->ops->ready(task);
+}
+
+void sni_task_cancel(struct sni_task *task)
+{
+    /* seq_cst: between the bit and the look at the wait, as the parking is between the wait and the
+     * look at the bit */
+    uint64_t before = sni_atomic_fetch_or(&task->state, CANCELED, seq_cst);
+    if (!(before & (CANCELED | COMPLETE)))
+        tell_cancelled(task);
+}
+
+bool sni_task_parked(struct sni_task *task, struct sni_waiter *waiter)
+{
+    if (sni_wait_published(waiter))
+        return true;
+    /* From here on others may resume it, and it may even end: then this is another task's word, and
+     * what is cancelled is cancelled. seq_cst: see above */
+    if (sni_likely(!(sni_atomic_load(&task->state, seq_cst) & CANCELED)))
+        return false;
+    return sni_wait_cancel(&task->wait, &task->lent);
+}
+
+/* CANCELED was set with the clearing of HANDLE. Who waits here goes on only when the task is gone. */
+static int cancel_and_wait_for(struct sni_task *task)
+{
+    bool was_shielded = sni_wait_shield(true);
+    tell_cancelled(task);
+    int rc = wait_for_end(task);
+    (void)sni_wait_shield(was_shielded);
+    return rc;
+}
+
+/* ---- joining --------------------------------------------------------------------------- */
+
 static int join(sn_task *handle, uint64_t also, sn_exit *how)
 {
     struct sni_exec *exec = sni_exec_current();
@@ -375,7 +459,12 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
         return rc;
     /* acquire: pairs with sni_task_end */
     if (!(sni_atomic_load(&task->state, acquire) & COMPLETE)) {
-        wait_for_end(task);
+        rc = also == 0 ? run_or_wait_for(task) : cancel_and_wait_for(task);
+        if (sni_unlikely(rc < 0)) {
+            if (how != NULL)
+                *how = (sn_exit){.kind = SN_EXIT_NONE};
+            return rc;
+        }
         exec = sni_exec_current(); /* perhaps another than before */
     }
     return sni_task_take_result(exec, task, how);
@@ -384,11 +473,6 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
 struct sni_task *sni_task_of_handle(sn_task *handle)
 {
     return (struct sni_task *)(void *)sni_arena_find((uint64_t)(uintptr_t)handle);
-}
-
-void sni_task_cancel(struct sni_task *task)
-{
-    sni_atomic_fetch_or(&task->state, CANCELED, relaxed); /* relaxed: nothing comes with it */
 }
 
 int sni_task_look(sn_task *handle)
@@ -413,9 +497,10 @@ int sni_task_wait(sn_task *handle)
     if (rc < 0)
         return rc;
     if (!sni_task_is_complete(task))
-        wait_for_end(task);
-    sni_task_restore_handle(task);
-    return 0;
+        rc = wait_for_end(task);
+    if (rc == 0)
+        sni_task_restore_handle(task);
+    return rc;
 }
 
 int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
@@ -479,7 +564,8 @@ static const sn_waker_vtable waker_vtable = {
 bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
 {
     /* relaxed: while QUEUED is set nobody else touches the two bits */
-    uint64_t was = sni_atomic_load(&task->state, relaxed) & POLLING;
+    uint64_t state = sni_atomic_load(&task->state, relaxed);
+    uint64_t was = state & POLLING;
     /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the sum of
      * the two bits' values is what changes */
     uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - was - QUEUED, acquire);
@@ -487,6 +573,8 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     (void)before;
     sn_waker waker = {&waker_vtable, task};
     sn_cx cx = {&waker};
+    if (sni_unlikely(state & CANCELED))
+        (void)sn_future_cancel(task->future);
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
         sni_task_end(exec, task, p.value);

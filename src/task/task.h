@@ -80,6 +80,7 @@ struct sni_task {
     const char *name;          /* immutable                                                 */
     uint64_t id;               /* immutable                                                 */
     uint32_t stack_bytes;      /* immutable; in units of SNI_STACK_UNIT                     */
+    sni_wait_word wait;        /* fiber: the state of its wait, see wait/wait.c             */
 };
 
 enum {
@@ -182,8 +183,15 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
 /* The task of a handle that the caller owns and has not used up. */
 struct sni_task *sni_task_of_handle(sn_task *handle);
 
-/* Ask the task, which the caller holds, to end. Any thread. */
+/* Ask the task, which the caller holds, to end: its wait, and each that it begins from now on, ends
+ * with -ECANCELED; a coroutine is cancelled. Any thread. */
 void sni_task_cancel(struct sni_task *task);
+
+/* For executors, instead of sni_wait_published: the fiber of `task`, which waits with `waiter`, is
+ * saved and may be resumed from now on.
+ *
+ * Returns  true if its wait is over: the executor must resume it itself */
+bool sni_task_parked(struct sni_task *task, struct sni_waiter *waiter);
 
 /* Whether the task of a handle, which the caller owns, has ended.
  *
@@ -192,7 +200,7 @@ int sni_task_look(sn_task *handle);
 
 /* Wait for the end of a task without using up its handle, which the caller owns.
  *
- * Returns  0; -EDEADLK (misuse) as sn_join */
+ * Returns  0; -ECANCELED; -EDEADLK (misuse) as sn_join */
 int sni_task_wait(sn_task *handle);
 
 /* Poll a coroutine task that was taken from a queue.

@@ -37,6 +37,8 @@ int sn_timeout(sn_task_fn *fn, void *arg, int64_t ns)
         sni_alarm_set(&t.alarm, exec->clockwork, sn_after(ns).ns);
     rc = sni_task_wait(handle);
     (void)sni_alarm_clear(&t.alarm);
+    if (rc == -ECANCELED)
+        return sn_cancel(handle, NULL);
     if (rc < 0)
         return rc; /* a coroutine, which may not wait here */
     rc = sn_join(handle, NULL);

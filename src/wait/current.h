@@ -26,6 +26,7 @@ struct sni_driver;
  * its stack. */
 struct sni_lent {
     void (*take_back)(struct sni_lent *lent);
+    struct sni_waiter *waiter; /* of a wait that is hooked (sni_wait_hook) */
 };
 
 /* What an executor can do for a fiber that waits. */
@@ -48,6 +49,10 @@ struct sni_exec_ops {
      * (sni_wait_lend), in bytes: if the fiber is abandoned, whoever does that takes it back. 0:
      * never are any. */
     size_t lent_at;
+
+    /* Where it keeps the state of its waits, a sni_wait_word, so that they can be cancelled; then it
+     * has a place for what it lends, too. 0: nowhere, and they cannot. */
+    size_t wait_at;
 
     /* Let others have a turn before the running fiber goes on. NULL: nobody else is there. */
     void (*give_way)(struct sni_exec *exec);

@@ -3,7 +3,7 @@
  *
  *     OPEN      bound, perhaps published; its owner still runs
  *     PARKED    its owner sleeps: a fiber whose registers are saved, a thread in the kernel
- *     CLAIMED   over; the upper 30 bits are the result
+ *     CLAIMED   over; the upper bits are the result
  *
  *     owner      OPEN -> PARKED   by compare and swap, after it is saved / before it sleeps
  *     claimer    OPEN or PARKED -> CLAIMED, by compare and swap; it wins once
@@ -18,35 +18,50 @@
  * race) and its frame may be reused, in which case somebody sees a spurious wake, which all
  * users of the kernel's futex allow for.
  *
+ * Cancelling. Claimers find a waiter in some list, whose lock keeps it alive. Who cancels has found
+ * the task only, and not what it waits at; and a frame may be gone at any time. So the state of a
+ * fiber's wait is not in the frame but in the fiber's record, whose memory stays one for ever. A
+ * canceller claims there like anybody else. That it may meet another wait than it has looked at
+ * does no harm, as all of them are to end; and between waits it finds CLAIMED. A wait that is not
+ * to be claimed but to be asked to end (HOOKED) is *pinned*: its owner, once claimed, does not go
+ * on before the canceller has let go. So the frame is there while `interrupt` is called.
+ *
+ * Rejected: a word that says where the waiter is, taken out by its owner after each wait (one more
+ * read-modify-write for all waits, for the sake of those that are cancelled).
+ *
  * Orders: claiming releases what the claimer wrote before; the owner acquires it when it finds
- * CLAIMED. Parking releases the owner's saved registers to the claimer that will resume it. */
+ * CLAIMED. Parking releases the owner's saved registers to the claimer that will resume it. Parking
+ * and cancelling are sequentially consistent with whatever says that the task is cancelled: one of
+ * the two sees the other. */
 #include "wait/wait.h"
 
+#include "base/assert.h"
 #include "plat/thread.h"
 
 #include <sinew/errno.h>
-
-enum {
-    OPEN, /* zero, as sni_wait_begin_on has it */
-    PARKED,
-    CLAIMED,
-    STATE_BITS = 2,
-    STATE_MASK = 3,
-};
 
 /* Looks before a thread goes to sleep: about a microsecond, less than sleeping costs. */
 #ifndef SNI_WAIT_SPINS
 #define SNI_WAIT_SPINS 200
 #endif
 
-static uint32_t claimed_with(int result)
+static bool is_claimed(uint32_t state)
 {
-    return ((uint32_t)result << STATE_BITS) | CLAIMED;
+    return (state & SNI_WAIT_STATE) == SNI_WAIT_CLAIMED;
 }
 
 static int result_of(uint32_t state)
 {
-    return (int32_t)state >> STATE_BITS;
+    return (int32_t)state >> SNI_WAIT_BITS;
+}
+
+/* What follows `found` when it is claimed. */
+static uint32_t claimed_with(uint32_t found, int result)
+{
+    uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED);
+    sni_assert_debug(result_of((uint32_t)result << SNI_WAIT_BITS) == result,
+                     "a result that a wait has no room for");
+    return ((uint32_t)result << SNI_WAIT_BITS) | kept | SNI_WAIT_CLAIMED;
 }
 
 void sni_wait_begin(struct sni_waiter *w)
@@ -56,38 +71,122 @@ void sni_wait_begin(struct sni_waiter *w)
 
 void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who)
 {
-    sni_atomic_store(&w->state, OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
+    sni_assert_debug(ops->wait_at == 0, "somebody else waits with the state of a fiber");
+    sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
     w->fiber = who;
     w->ops = ops;
     w->interrupt = NULL;
     sni_list_init(&w->link);
 }
 
-static bool is_claimed(uint32_t state)
-{
-    return (state & STATE_MASK) == CLAIMED;
-}
-
 bool sni_wait_is_over(const struct sni_waiter *w)
 {
     /* acquire: pairs with the release in sni_wait_claim */
-    return is_claimed(sni_atomic_load(&w->state, acquire));
+    return is_claimed(sni_atomic_load(sni_wait_word_of(w), acquire));
 }
 
 int sni_wait_result(const struct sni_waiter *w)
 {
     /* acquire: pairs with the release in sni_wait_claim */
-    uint32_t state = sni_atomic_load(&w->state, acquire);
+    uint32_t state = sni_atomic_load(sni_wait_word_of(w), acquire);
     sni_assert(is_claimed(state), "the result of a wait that is not over");
     return result_of(state);
 }
 
 bool sni_wait_published(struct sni_waiter *w)
 {
-    uint32_t found = OPEN;
-    /* release: the saved registers, to the claimer; acquire on failure: pairs with claim */
-    return !sni_atomic_cas(&w->state, &found, PARKED, release, acquire);
+    sni_wait_word *word = sni_wait_word_of(w);
+    uint32_t found = SNI_WAIT_OPEN;
+    do {
+        if (is_claimed(found))
+            return true;
+        /* seq_cst: releases the saved registers to the claimer; and see "Orders". acquire on
+         * failure: pairs with claim */
+    } while (!sni_atomic_cas(word, &found, found | SNI_WAIT_PARKED, seq_cst, acquire));
+    return false;
 }
+
+/* ---- cancelling ------------------------------------------------------------------------- */
+
+void sni_wait_hold(struct sni_waiter *w)
+{
+    sni_wait_word *word = sni_wait_word_of(w);
+    if (word == &w->own)
+        return; /* nobody can cancel it */
+    /* relaxed, both: not published, and a cancel in between has not held back the owner yet */
+    sni_atomic_store(word, sni_atomic_load(word, relaxed) | SNI_WAIT_HELD, relaxed);
+}
+
+void sni_wait_hook(struct sni_waiter *w)
+{
+    sni_wait_word *word = sni_wait_word_of(w);
+    if (word == &w->own)
+        return;
+    uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: a guess */
+    do {
+        if (is_claimed(found))
+            return;
+        /* release: what was lent, to who cancels; relaxed on failure: claimed, or look again */
+    } while (!sni_atomic_cas(word, &found, (found & ~(uint32_t)SNI_WAIT_HELD) | SNI_WAIT_HOOKED,
+                             release, relaxed));
+}
+
+bool sni_wait_shield(bool on)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->fiber == NULL || exec->ops->wait_at == 0)
+        return true;
+    sni_wait_word *word = (sni_wait_word *)(void *)((char *)exec->fiber + exec->ops->wait_at);
+    /* relaxed, both: it does not wait now, so that nobody else writes what counts */
+    uint32_t before = sni_atomic_load(word, relaxed);
+    uint32_t shield = on ? SNI_WAIT_SHIELDED : 0;
+    sni_atomic_store(word, SNI_WAIT_CLAIMED | shield, relaxed);
+    return (before & SNI_WAIT_SHIELDED) != 0;
+}
+
+/* Pinned: its frame is there. */
+static void interrupt_pinned(sni_wait_word *word, struct sni_lent *const *lent)
+{
+    struct sni_waiter *w = (*lent)->waiter;
+    w->interrupt(w, -ECANCELED);
+    /* release: pairs with the acquire of the owner that waits for it */
+    sni_atomic_fetch_and(word, ~(uint32_t)SNI_WAIT_PINNED, release);
+}
+
+bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent)
+{
+    const uint32_t untouchable = SNI_WAIT_HELD | SNI_WAIT_SHIELDED | SNI_WAIT_PINNED;
+    uint32_t found = sni_atomic_load(word, seq_cst); /* seq_cst: see "Orders" */
+    for (;;) {
+        if (is_claimed(found) || (found & untouchable) != 0)
+            return false;
+        bool is_hooked = (found & SNI_WAIT_HOOKED) != 0;
+        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : claimed_with(found, -ECANCELED);
+        /* acq_rel: as in claim; acquires what was lent. relaxed on failure: look again */
+        if (!sni_atomic_cas(word, &found, next, acq_rel, relaxed))
+            continue;
+        if (!is_hooked)
+            return (found & SNI_WAIT_STATE) == SNI_WAIT_PARKED;
+        interrupt_pinned(word, lent);
+        return false;
+    }
+}
+
+/* The result of a fiber's wait that is over, when nobody touches its frame any more. */
+static int settled(const struct sni_waiter *w)
+{
+    sni_wait_word *word = sni_wait_word_of(w);
+    /* acquire: pairs with the release in sni_wait_claim, and in interrupt_pinned */
+    uint32_t state = sni_atomic_load(word, acquire);
+    for (unsigned round = 0; sni_unlikely((state & SNI_WAIT_PINNED) != 0); round++) {
+        sni_plat_back_off(round);
+        state = sni_atomic_load(word, acquire); /* acquire: as above */
+    }
+    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
+    return result_of(state);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------- */
 
 /* The deadline has passed before anybody slept. */
 static bool is_past(sn_deadline until)
@@ -105,18 +204,13 @@ static int wait_as_fiber(struct sni_waiter *w, sn_deadline until)
         why = -ENOTSUP;
     if (why != 0)
         sni_wait_interrupt(w, why);
-    /* acquire: pairs with the release in sni_wait_claim */
-    uint32_t state = sni_atomic_load(&w->state, acquire);
-    if (is_claimed(state))
-        return result_of(state);
+    if (sni_wait_is_over(w))
+        return settled(w);
     if (until.ns == SN_FOREVER.ns || why != 0)
         w->ops->suspend(exec, w);
     else
         w->ops->suspend_until(exec, w, until.ns);
-    /* acquire: pairs with the release in sni_wait_claim */
-    state = sni_atomic_load(&w->state, acquire);
-    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
-    return result_of(state);
+    return settled(w);
 }
 
 static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
@@ -124,16 +218,16 @@ static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
     uint32_t state;
     for (int i = 0; i < SNI_WAIT_SPINS; i++) {
         /* acquire: pairs with the release in sni_wait_claim, here and below */
-        state = sni_atomic_load(&w->state, acquire);
+        state = sni_atomic_load(&w->own, acquire);
         if (is_claimed(state))
             return result_of(state);
         sni_cpu_pause();
     }
     if (sni_wait_published(w))
-        return result_of(sni_atomic_load(&w->state, acquire)); /* claimed: acquired above */
+        return result_of(sni_atomic_load(&w->own, acquire)); /* claimed: acquired above */
     for (;;) {
-        int rc = sni_plat_park(&w->state.raw_, PARKED, until.ns);
-        state = sni_atomic_load(&w->state, acquire); /* acquire: as above */
+        int rc = sni_plat_park(&w->own.raw_, SNI_WAIT_PARKED, until.ns);
+        state = sni_atomic_load(&w->own, acquire); /* acquire: as above */
         if (is_claimed(state))
             return result_of(state);
         if (rc == -ETIMEDOUT) {
@@ -175,15 +269,16 @@ static bool claim(struct sni_waiter *w, int result, enum hurry hurry, struct sni
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
     void *fiber = w->fiber;
-    uint32_t *address = &w->state.raw_;
+    sni_wait_word *word = sni_wait_word_of(w);
+    uint32_t *address = &w->own.raw_;
     /* relaxed: only a first guess for the exchange below */
-    uint32_t found = sni_atomic_load(&w->state, relaxed);
+    uint32_t found = sni_atomic_load(word, relaxed);
     do {
         if (is_claimed(found))
             return false;
         /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
-    } while (!sni_atomic_cas(&w->state, &found, claimed_with(result), acq_rel, relaxed));
-    if (found != PARKED)
+    } while (!sni_atomic_cas(word, &found, claimed_with(found, result), acq_rel, relaxed));
+    if ((found & SNI_WAIT_STATE) != SNI_WAIT_PARKED)
         return true;
     if (hurry == QUIETLY && (fiber == NULL || ops->resumes_late))
         *wake = (struct sni_wake){fiber == NULL ? NULL : ops, fiber == NULL ? address : fiber};

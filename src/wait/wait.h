@@ -27,8 +27,24 @@
 
 #include <sinew/clock.h>
 
+/* The state of a wait, see wait.c. */
+typedef SNI_ATOMIC(uint32_t) sni_wait_word;
+
+enum {
+    SNI_WAIT_OPEN = 0,    /* bound, perhaps published; its owner still runs                      */
+    SNI_WAIT_PARKED = 1,  /* its owner sleeps                                                    */
+    SNI_WAIT_CLAIMED = 2, /* over, or none has begun; the result stands above all bits            */
+    SNI_WAIT_STATE = 3,   /* the bits of these three                                             */
+    SNI_WAIT_HELD = 4,    /* it must not be cancelled, yet                                       */
+    SNI_WAIT_SHIELDED =
+        8,                /* nor any other of this fiber, until that is taken back                */
+    SNI_WAIT_HOOKED = 16, /* to cancel it is to call `interrupt`                                 */
+    SNI_WAIT_PINNED = 32, /* somebody does that just now: the owner must not go on               */
+    SNI_WAIT_BITS = 6,
+};
+
 struct sni_waiter {
-    SNI_ATOMIC(uint32_t) state;     /* any thread, see wait.c                                 */
+    sni_wait_word own;              /* the state, unless it is in the fiber: sni_wait_word_of   */
     const struct sni_exec_ops *ops; /* immutable after begin; NULL: the waiter is a thread     */
     void *fiber;                    /* immutable after begin                                  */
     struct sni_list link;           /* the primitive's, under its lock                        */
@@ -57,6 +73,25 @@ int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
 static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
                                        sn_deadline until);
 
+/* Cancelling. A fiber that keeps the state of its waits in a place that outlives its frames
+ * (sni_exec_ops.wait_at) can be cancelled by anybody who knows that place: its wait, if there is
+ * one, ends with -ECANCELED. Whoever asks for it remembers that first, and the executor looks after
+ * it has parked the fiber, so that neither misses the other (sni_task_parked).
+ *
+ * Returns  true if the fiber must be resumed by the caller */
+bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent);
+
+/* After begin: not to be cancelled before sni_wait_hook, and then by w->interrupt alone; what was
+ * lent has w. For waits that end only when somebody else has let go, like the kernel. */
+void sni_wait_hold(struct sni_waiter *w);
+void sni_wait_hook(struct sni_waiter *w);
+
+/* From now on, or no longer, the waits of the running fiber are not cancelled. Nothing happens to a
+ * thread, nor to a fiber that cannot be cancelled anyway.
+ *
+ * Returns  how it was before */
+bool sni_wait_shield(bool on);
+
 /* Between begin and commit, and with NULL after it: what the owner of `w`, if it is a fiber, has
  * lent for as long as it waits. */
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent);
@@ -65,7 +100,7 @@ static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *le
  * or -ECANCELED. */
 void sni_wait_interrupt(struct sni_waiter *w, int why);
 
-/* End the wait of `w` with `result` (from -2^29 to 2^29 - 1), and make its owner go on.
+/* End the wait of `w` with `result` (from -2^25 to 2^25 - 1), and make its owner go on.
  *
  * Returns  true if this call won; false if it was claimed before */
 bool sni_wait_claim(struct sni_waiter *w, int result);
@@ -99,13 +134,30 @@ int sni_wait_result(const struct sni_waiter *w);
 /* Whether `w` has been claimed. What the claimer wrote before is visible then. */
 bool sni_wait_is_over(const struct sni_waiter *w);
 
+/* Where the state of `w` is: in the fiber, if it has a place for it. */
+static inline sni_wait_word *sni_wait_word_of(const struct sni_waiter *w)
+{
+    size_t at = w->ops != NULL ? w->ops->wait_at : 0;
+    if (at == 0)
+        return (sni_wait_word *)(uintptr_t)&w->own;
+    return (sni_wait_word *)(void *)((char *)w->fiber + at);
+}
+
+/* relaxed, both: its owner begins a wait, of which nobody else knows yet */
+static inline void sni_wait_open_(sni_wait_word *word)
+{
+    uint32_t before = sni_atomic_load(word, relaxed);
+    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed);
+}
+
 static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec)
 {
-    sni_atomic_store(&w->state, 0, relaxed); /* OPEN; relaxed: nobody else knows `w` yet */
     w->fiber = exec != NULL ? exec->fiber : NULL;
     w->ops = w->fiber != NULL ? exec->ops : NULL;
     w->interrupt = NULL;
     sni_list_init(&w->link);
+    sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
+    sni_wait_open_(sni_wait_word_of(w));
 }
 
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent)

@@ -132,8 +132,7 @@ static const struct sni_home_ops home_ops = {
 
 static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 {
-    (void)exec;
-    if (sni_wait_published(waiter))
+    if (sni_task_parked(exec->fiber, waiter))
         return;
     while (sni_atomic_load(&here.resumed, acquire) == 0) /* acquire: pairs with resume */
         (void)sni_plat_park(&here.resumed.raw_, 0, INT64_MAX);
@@ -150,7 +149,12 @@ static void resume(void *fiber)
 }
 
 static const struct sni_exec_ops exec_ops = {
-    .suspend = suspend, .resume = resume, .resume_last = resume};
+    .suspend = suspend,
+    .resume = resume,
+    .resume_last = resume,
+    .lent_at = offsetof(struct sni_task, lent),
+    .wait_at = offsetof(struct sni_task, wait),
+};
 
 struct sni_task_exec home_exec(struct sni_task *fiber)
 {

@@ -134,7 +134,13 @@ static void give_way(struct sni_exec *exec)
 }
 
 static const struct sni_exec_ops exec_ops = {
-    .suspend = suspend, .resume = resume, .resume_last = resume, .give_way = give_way};
+    .suspend = suspend,
+    .resume = resume,
+    .resume_last = resume,
+    .give_way = give_way,
+    .lent_at = offsetof(struct sni_task, lent),
+    .wait_at = offsetof(struct sni_task, wait),
+};
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
@@ -151,7 +157,7 @@ static void fiber_main(void *pass)
 /* The fiber is off its stack: do what it wanted. */
 static void after_switch(void)
 {
-    if (toy.parked != NULL && sni_wait_published(toy.parked))
+    if (toy.parked != NULL && sni_task_parked(toy.parked->fiber, toy.parked))
         ready(toy.parked->fiber);
     if (toy.yielded != NULL)
         ready(toy.yielded);
