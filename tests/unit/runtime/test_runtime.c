@@ -637,6 +637,16 @@ FAIL_TEST(a_handle_that_nobody_used_is_named_at_shutdown,
     exit(1);
 }
 
+/* Its task has ended and been listed; its record may serve somebody else by now. */
+TEST(a_handle_that_outlives_its_runtime_is_an_error)
+{
+    CHECK_EQ(sn_run(forget_handles, NULL), 0);
+    sn_task *volatile stale = forgotten; /* compilers would object to its second use */
+    CHECK_EQ(sn_join(stale, NULL), -ESRCH);
+    CHECK_EQ(sn_detach(stale), -ESRCH);
+    CHECK_EQ(sn_cancel(stale, NULL), -ESRCH);
+}
+
 static int leave_one_running(void *arg)
 {
     (void)arg;
