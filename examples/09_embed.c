@@ -28,8 +28,8 @@ int main(void)
         if (fds[0].revents & POLLIN) {
             char key;
             printf("%zd key pressed\n", read(keyboard[0], &key, 1));
-            (void)!sn_runtime_spawn(rt, count, "tick", .detached = true);
-            (void)!sn_runtime_spawn(rt, count, "  tock", .detached = true);
+            (void)sn_detach(sn_runtime_spawn(rt, count, "tick"));
+            (void)sn_detach(sn_runtime_spawn(rt, count, "  tock"));
         }
         alive = sn_runtime_turn(rt, SN_FOREVER);
     }

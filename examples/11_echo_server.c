@@ -62,8 +62,7 @@ static int self_test(sn_listener *listener, const char *addr)
     int rc = 0;
     for (int i = 0; i < 3 && rc == 0; i++)
         rc = talk(addr, words[i]);
-    if (rc < 0)
-        (void)sn_listener_close(listener); /* ends the server's accept */
+    (void)sn_listener_close(listener); /* ends the server's accept, if it still waits */
     int served = sn_join(server, NULL);
     return rc < 0 ? rc : served;
 }
@@ -85,9 +84,9 @@ static int app(void *arg)
     rc = sn_listener_addr(listener, &where); /* port 0 has become a number */
     if (rc == 0)
         rc = sn_addr_format(&where, text, sizeof(text));
-    if (rc >= 0 && args->addr == NULL) {
-        rc = self_test(listener, text);
-    } else if (rc >= 0) {
+    if (rc >= 0 && args->addr == NULL)
+        return self_test(listener, text); /* which closes it */
+    if (rc >= 0) {
         printf("listening on %s\n", text);
         fflush(stdout);
         rc = serve(listener, args->connections);

@@ -44,8 +44,9 @@ static int app(void *arg)
         stage[i].from = i > 0 ? stage[i - 1].to : NULL;
         if (sn_chan_create(&stage[i].to, sizeof(int), 4, NULL) < 0)
             return -1;
-        task[i] = sn_spawn(work[i], &stage[i]);
     }
+    for (int i = 0; i < STAGES; i++)
+        task[i] = sn_spawn(work[i], &stage[i]);
     for (int n; sn_chan_recv(stage[STAGES - 1].to, &n, SN_FOREVER) == 0;)
         printf("%d\n", n);
     for (int i = 0; i < STAGES; i++)

@@ -26,7 +26,7 @@ SN_BEGIN_DECLS
  *          -EDEADLK     a coroutine would block its worker and must say SN_AWAIT (misuse)
  *          -ECANCELED   the task was cancelled while it waited
  * Owns: `fut` stays the caller's, to be dropped unless it has completed. */
-SN_API int sn_await(sn_future *fut, sn_deadline until);
+SN_API SN_SUSPENDS int sn_await(sn_future *fut, sn_deadline until);
 
 SN_END_DECLS
 

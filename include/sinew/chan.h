@@ -118,7 +118,7 @@ SN_API int sn_chan_close(sn_chan *ch);
  *          -EBADF       as sn_chan_destroy
  *          -ECANCELED   the task was cancelled while it waited
  * Owns: 0 means that the value has gone; with an error it is still the caller's. */
-SN_API SN_MUST_USE int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until);
 
 /* Receive an element into `value`, waiting for one until `until`.
  *
@@ -128,7 +128,7 @@ SN_API SN_MUST_USE int sn_chan_send(sn_chan *ch, const void *value, sn_deadline 
  *          -ETIMEDOUT   `until` has passed; with SN_NOWAIT: there was none
  *          -EDEADLK, -EBADF, -ECANCELED as sn_chan_send
  * Owns: with 0 the element is the caller's; with an error what is at `value` means nothing. */
-SN_API SN_MUST_USE int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until);
 
 /* Send `n` elements in order, waiting for room as often as need be. Others may send in between.
  *
@@ -136,15 +136,16 @@ SN_API SN_MUST_USE int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
  * Returns  how many were sent, from the first on: less than `n` if it was closed, or timed out, or
  *          memory ran out on the way; else as sn_chan_send
  * Owns: what was sent has gone, the rest is the caller's. */
-SN_API SN_MUST_USE ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n,
-                                            sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n,
+                                                        sn_deadline until);
 
 /* Receive what is there, at most `n` elements; wait only if there is none.
  *
  * Suspends: yes, if it must wait.   Threads: any.
  * Returns  how many, at least 1 (0 if `n` is); else as sn_chan_recv
  * Owns: as sn_chan_recv. */
-SN_API SN_MUST_USE ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n,
+                                                        sn_deadline until);
 
 /* How many values are inside, at this moment; a value in the hands of a waiting sender is not.
  *
@@ -182,7 +183,7 @@ SN_API SN_MUST_USE int sn_broadcast_create(sn_broadcast **out, size_t element_by
  *
  * Suspends: no.   Threads: any.
  * Returns  0; -EBADF: not a broadcast, or gone (misuse) */
-SN_API int sn_broadcast_destroy(sn_broadcast *b);
+SN_API int sn_broadcast_destroy(sn_broadcast *b) SN_USES_UP(1);
 
 /* No more values: subscribers get what is left, then -EPIPE.
  *
@@ -208,7 +209,8 @@ SN_API int sn_broadcast_subscribe(sn_broadcast *b, sn_subscription *sub);
  * Suspends: yes, if it must wait.   Threads: any, one at a time for a subscription.
  * Returns  0, or how many were lost before this one (at most INT32_MAX is said)
  *          -EPIPE, -ETIMEDOUT, -EDEADLK, -EBADF, -ECANCELED as sn_chan_recv */
-SN_API SN_MUST_USE int sn_broadcast_recv(sn_subscription *sub, void *value, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_broadcast_recv(sn_subscription *sub, void *value,
+                                                     sn_deadline until);
 
 /* ---- watch ----------------------------------------------------------------------------- */
 
@@ -226,7 +228,7 @@ SN_API SN_MUST_USE int sn_watch_create(sn_watch **out, size_t element_bytes, con
  *
  * Suspends: no.   Threads: any.
  * Returns  0; -EBADF: not a watch, or gone (misuse) */
-SN_API int sn_watch_destroy(sn_watch *w);
+SN_API int sn_watch_destroy(sn_watch *w) SN_USES_UP(1);
 
 /* No more versions: who has seen the last one gets -EPIPE instead of waiting.
  *
@@ -251,8 +253,8 @@ SN_API SN_MUST_USE int sn_watch_get(sn_watch *w, void *value, uint64_t *version)
  *
  * Suspends: yes, if it must wait.   Threads: any.
  * Returns  0; -EPIPE, -ETIMEDOUT, -EDEADLK, -EBADF, -ECANCELED as sn_chan_recv */
-SN_API SN_MUST_USE int sn_watch_recv(sn_watch *w, void *value, uint64_t *version,
-                                     sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_watch_recv(sn_watch *w, void *value, uint64_t *version,
+                                                 sn_deadline until);
 
 /* ---- for coroutines -------------------------------------------------------------------- */
 

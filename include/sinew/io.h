@@ -43,7 +43,7 @@ typedef struct sn_iov {
  *                      ends at its deadline. Otherwise such a file is always ready
  *          -EMFILE, -ENFILE, -ENOMEM  the system gives no means to wait
  *          -EDEADLK    a coroutine would block its worker and must await sn_wait_fd_op (misuse) */
-SN_API SN_MUST_USE int sn_wait_fd(int fd, unsigned events, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_wait_fd(int fd, unsigned events, sn_deadline until);
 
 /* The memory of an operation on a descriptor that a coroutine awaits. */
 typedef struct sn_io_state {

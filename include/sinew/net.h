@@ -66,8 +66,8 @@ SN_API SN_MUST_USE int sn_listen(sn_listener **out, const char *addr,
  * Suspends: yes.   Threads: any.
  * Returns  0, and the connection, to be closed
  *          -EMFILE, -ENFILE  there was no descriptor until the deadline; and as above */
-SN_API SN_MUST_USE int sn_accept(sn_listener *listener, sn_conn **out, sn_addr *peer,
-                                 sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_accept(sn_listener *listener, sn_conn **out, sn_addr *peer,
+                                             sn_deadline until);
 
 /* Where it listens, with the port that was chosen.
  *
@@ -77,7 +77,7 @@ SN_API SN_MUST_USE int sn_listener_addr(sn_listener *listener, sn_addr *out);
 /* Close. The file of a Unix socket stays.
  *
  * Suspends: no.   Threads: any.   Returns  0; -EBADF */
-SN_API int sn_listener_close(sn_listener *listener);
+SN_API int sn_listener_close(sn_listener *listener) SN_USES_UP(1);
 
 /* ---- connections ----------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ SN_API int sn_listener_close(sn_listener *listener);
  * Suspends: yes.   Threads: any.
  * Returns  0, and the connection, to be closed
  *          -ECONNREFUSED, -ENETUNREACH, -ENOENT (Unix), ... and as above */
-SN_API SN_MUST_USE int sn_connect(sn_conn **out, const char *addr, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_connect(sn_conn **out, const char *addr, sn_deadline until);
 
 /* Two connections with each other.
  *
@@ -104,42 +104,45 @@ SN_API SN_MUST_USE int sn_conn_adopt(sn_conn **out, int fd);
  *
  * Suspends: yes.   Threads: any.
  * Returns  the number of bytes; 0: the other end has shut down, or `bytes` is 0; or as above */
-SN_API SN_MUST_USE ptrdiff_t sn_read(sn_conn *conn, void *buf, size_t bytes, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_read(sn_conn *conn, void *buf, size_t bytes,
+                                                 sn_deadline until);
 
 /* Write some of `bytes`; waits until some can be.
  *
  * Suspends: yes.   Threads: any.
  * Returns  the number of bytes, more than 0 unless `bytes` is; or as above */
-SN_API SN_MUST_USE ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes,
-                                      sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes,
+                                                  sn_deadline until);
 
 /* Read exactly `bytes`. `done`, if not NULL, learns how many were read, also on failure.
  *
  * Suspends: yes.   Threads: any.
  * Returns  0
  *          -EPIPE  the other end has shut down before; or as above */
-SN_API SN_MUST_USE int sn_read_exact(sn_conn *conn, void *buf, size_t bytes, size_t *done,
-                                     sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_read_exact(sn_conn *conn, void *buf, size_t bytes,
+                                                 size_t *done, sn_deadline until);
 
 /* Write all `bytes`. `done`, if not NULL, learns how many were written, also on failure.
  *
  * Suspends: yes.   Threads: any.
  * Returns  0, or as above */
-SN_API SN_MUST_USE int sn_write_all(sn_conn *conn, const void *buf, size_t bytes, size_t *done,
-                                    sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_write_all(sn_conn *conn, const void *buf, size_t bytes,
+                                                size_t *done, sn_deadline until);
 
 /* sn_read and sn_write with several pieces, at most SN_IOV_MAX, in one system call.
  *
  * Suspends: yes.   Threads: any.   Returns  as those */
 #define SN_IOV_MAX 1024
-SN_API SN_MUST_USE ptrdiff_t sn_readv(sn_conn *conn, const sn_iov *iov, int n, sn_deadline until);
-SN_API SN_MUST_USE ptrdiff_t sn_writev(sn_conn *conn, const sn_iov *iov, int n, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_readv(sn_conn *conn, const sn_iov *iov, int n,
+                                                  sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_writev(sn_conn *conn, const sn_iov *iov, int n,
+                                                   sn_deadline until);
 
 /* Wait until it can be read from or written to (SN_READABLE, SN_WRITABLE) without waiting: a task
  * that holds no buffer meanwhile borrows one when there is something to put into it.
  *
  * Suspends: yes.   Threads: any.   Returns  the events, or as above */
-SN_API SN_MUST_USE int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until);
 
 /* Which directions to shut down. */
 typedef enum sn_shut {
@@ -182,15 +185,15 @@ SN_API SN_MUST_USE int sn_conn_peer(sn_conn *conn, sn_addr *out);
  * Returns  the number of bytes, as sn_write and sn_read
  *          -EINVAL  no bytes, or more descriptors than SN_FDS_MAX */
 #define SN_FDS_MAX 64
-SN_API SN_MUST_USE ptrdiff_t sn_send_fds(sn_conn *conn, const void *buf, size_t bytes,
-                                         const int *fds, int n, sn_deadline until);
-SN_API SN_MUST_USE ptrdiff_t sn_recv_fds(sn_conn *conn, void *buf, size_t bytes, int *fds, int *n,
-                                         sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_send_fds(sn_conn *conn, const void *buf, size_t bytes,
+                                                     const int *fds, int n, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_recv_fds(sn_conn *conn, void *buf, size_t bytes,
+                                                     int *fds, int *n, sn_deadline until);
 
 /* Close. What waits on it ends with -EBADF.
  *
  * Suspends: no.   Threads: any.   Returns  0; -EBADF */
-SN_API int sn_close(sn_conn *conn);
+SN_API int sn_close(sn_conn *conn) SN_USES_UP(1);
 
 /* ---- datagrams ------------------------------------------------------------------------- */
 
@@ -214,16 +217,16 @@ SN_API SN_MUST_USE int sn_dgram_connect(sn_dgram *dgram, const char *addr);
  *
  * Suspends: yes.   Threads: any.
  * Returns  the number of bytes; -EMSGSIZE, -EDESTADDRREQ, -ECONNREFUSED, or as above */
-SN_API SN_MUST_USE ptrdiff_t sn_send_to(sn_dgram *dgram, const void *buf, size_t bytes,
-                                        const sn_addr *to, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_send_to(sn_dgram *dgram, const void *buf, size_t bytes,
+                                                    const sn_addr *to, sn_deadline until);
 
 /* Receive one datagram. What does not fit is lost. `from`, if not NULL, learns the sender, or
  * becomes SN_ADDR_NONE if it has no address.
  *
  * Suspends: yes.   Threads: any.
  * Returns  the length of the datagram, which may be 0, or more than `bytes`; or as above */
-SN_API SN_MUST_USE ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes, sn_addr *from,
-                                          sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_recv_from(sn_dgram *dgram, void *buf, size_t bytes,
+                                                      sn_addr *from, sn_deadline until);
 
 /* Where it is bound.
  *
@@ -233,7 +236,7 @@ SN_API SN_MUST_USE int sn_dgram_addr(sn_dgram *dgram, sn_addr *out);
 /* Close.
  *
  * Suspends: no.   Threads: any.   Returns  0; -EBADF */
-SN_API int sn_dgram_close(sn_dgram *dgram);
+SN_API int sn_dgram_close(sn_dgram *dgram) SN_USES_UP(1);
 
 /* ---- for coroutines --------------------------------------------------------------------- */
 

@@ -141,7 +141,7 @@ SN_API int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until);
 /* Shut down, waiting for all tasks unless that was done before, and free. NULL is fine.
  *
  * Suspends: blocks the thread.   Threads: any outside a runtime, once. */
-SN_API void sn_runtime_destroy(sn_runtime *rt);
+SN_API void sn_runtime_destroy(sn_runtime *rt) SN_USES_UP(1);
 
 /* Make a runtime with defaults, run `fn(arg)` in it, wait for all other tasks, destroy it.
  *
@@ -155,7 +155,7 @@ SN_API int sn_run(sn_task_fn *fn, void *arg);
     (sn_runtime_spawn_((rt), (fn), (arg), &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 
 SN_API SN_MUST_USE sn_task *sn_runtime_spawn_(sn_runtime *rt, sn_task_fn *fn, void *arg,
-                                              const sn_spawn_options *opts);
+                                              const sn_spawn_options *opts) SN_GIVES_TASK_;
 
 SN_END_DECLS
 

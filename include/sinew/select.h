@@ -130,7 +130,8 @@ SN_API sn_case sn_case_future(sn_future *fut);
  *          -EDEADLK     a coroutine would block its worker and must await sn_select_op (misuse)
  *          -ECANCELED   the task was cancelled while it waited
  * Owns: the cases stay the caller's and may be used again. */
-SN_API SN_MUST_USE int sn_select(sn_case *cases, size_t n, unsigned flags, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_select(sn_case *cases, size_t n, unsigned flags,
+                                             sn_deadline until);
 
 /* The memory of a select that a coroutine awaits. */
 typedef struct sn_select_state {

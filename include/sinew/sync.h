@@ -81,7 +81,7 @@ typedef struct sn_mutex {
  *          -EDEADLK  the caller holds it and would wait for itself for ever (misuse); with a
  *                    deadline it waits in vain
  *          and as above */
-SN_API SN_MUST_USE int sn_mutex_lock(sn_mutex *m, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_mutex_lock(sn_mutex *m, sn_deadline until);
 
 /* sn_mutex_lock as a future: SN_AWAIT_INTO(rc, sn_mutex_lock_op(&self->lock, m)).
  *
@@ -123,7 +123,7 @@ typedef struct sn_cond {
  * Returns  0       it was signalled
  *          -EPERM  the caller does not hold `m` (misuse); it has not waited
  *          and as above; `m` is the caller's in each case but -EPERM */
-SN_API SN_MUST_USE int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until);
 
 /* sn_cond_wait as a future. Dropped before it has completed, `m` is not the caller's, and a signal
  * that it was given goes to another.
@@ -170,7 +170,7 @@ typedef struct sn_rwlock {
  * Returns  0
  *          -EDEADLK  the caller writes already and would wait for itself for ever (misuse)
  *          and as above */
-SN_API SN_MUST_USE int sn_rwlock_lock(sn_rwlock *lock, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_rwlock_lock(sn_rwlock *lock, sn_deadline until);
 
 /* sn_rwlock_lock as a future.
  *
@@ -195,7 +195,7 @@ SN_API int sn_rwlock_downgrade(sn_rwlock *lock);
  *
  * Suspends: if anybody writes or waits.   Threads: any.
  * Returns  as sn_rwlock_lock */
-SN_API SN_MUST_USE int sn_rwlock_lock_shared(sn_rwlock *lock, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_rwlock_lock_shared(sn_rwlock *lock, sn_deadline until);
 
 /* sn_rwlock_lock_shared as a future.
  *
@@ -232,7 +232,7 @@ typedef struct sn_sem {
  *
  * Suspends: if there are not so many, or others wait.   Threads: any.
  * Returns  0; and as above */
-SN_API SN_MUST_USE int sn_sem_acquire(sn_sem *sem, uint32_t units, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_sem_acquire(sn_sem *sem, uint32_t units, sn_deadline until);
 
 /* sn_sem_acquire as a future.
  *
@@ -278,7 +278,7 @@ typedef struct sn_event {
  *
  * Suspends: if it is not set.   Threads: any.
  * Returns  0; and as above */
-SN_API SN_MUST_USE int sn_event_wait(sn_event *event, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_event_wait(sn_event *event, sn_deadline until);
 
 /* sn_event_wait as a future.
  *
@@ -340,7 +340,7 @@ SN_API int sn_wait_group_done(sn_wait_group *group);
  *
  * Suspends: if it is not.   Threads: any.
  * Returns  0; and as above */
-SN_API SN_MUST_USE int sn_wait_group_wait(sn_wait_group *group, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_wait_group_wait(sn_wait_group *group, sn_deadline until);
 
 /* sn_wait_group_wait as a future.
  *
@@ -376,7 +376,7 @@ SN_API int sn_latch_arrive(sn_latch *latch, uint32_t n);
  *
  * Suspends: if it is not.   Threads: any.
  * Returns  0; and as above */
-SN_API SN_MUST_USE int sn_latch_wait(sn_latch *latch, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_latch_wait(sn_latch *latch, sn_deadline until);
 
 /* sn_latch_wait as a future.
  *
@@ -407,7 +407,7 @@ typedef struct sn_barrier {
  *
  * Suspends: unless it is the last to come.   Threads: any.
  * Returns  1 for the last one, 0 for the others; and as above */
-SN_API SN_MUST_USE int sn_barrier_wait(sn_barrier *barrier, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_barrier_wait(sn_barrier *barrier, sn_deadline until);
 
 /* sn_barrier_wait as a future. Comes at the first poll; dropped before all have come, it has not.
  *
@@ -442,14 +442,15 @@ typedef int sn_once_fn(void *arg);
  * Returns  0         it is done
  *          -EDEADLK  `fn` calls for itself and would wait for ever (misuse)
  *          what `fn` returned, if that was an error; and as above */
-SN_API SN_MUST_USE int sn_once_run(sn_once *once, sn_once_fn *fn, void *arg, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_once_run(sn_once *once, sn_once_fn *fn, void *arg,
+                                               sn_deadline until);
 
 /* The two halves of sn_once_run, for who has more to do than to call a function.
  *
  * Suspends: if another is at it.   Threads: any.
  * Returns  1  the caller must do it, and then call sn_once_end
  *          0  it is done; and as sn_once_run */
-SN_API SN_MUST_USE int sn_once_begin(sn_once *once, sn_deadline until);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_once_begin(sn_once *once, sn_deadline until);
 
 /* sn_once_begin as a future. A dropped one that was to do it leaves it to the next.
  *

@@ -127,7 +127,7 @@ typedef struct sn_exit {
  *          -ECANCELED  a shutdown that did not wait abandoned the task; or the caller, a fiber, was
  *                      itself asked to end (sn_cancel) before the task had ended: `how` says
  *                      SN_EXIT_NONE, and the handle is still good */
-SN_API int sn_join(sn_task *task, sn_exit *how);
+SN_API SN_SUSPENDS int sn_join(sn_task *task, sn_exit *how) SN_USES_UP(1);
 
 /* The memory of a join that a coroutine awaits. */
 typedef struct sn_join_state {
@@ -147,7 +147,7 @@ SN_API sn_future *sn_join_op(sn_join_state *op, sn_task *task, sn_exit *how);
  *
  * Suspends: no.   Threads: any.
  * Returns  0; -EINVAL, -ESRCH as sn_join */
-SN_API int sn_detach(sn_task *task);
+SN_API int sn_detach(sn_task *task) SN_USES_UP(1);
 
 /* Ask `task` to end soon, wait until it has, and use up its handle. From now on its sn_cancelled()
  * is true, and a call of it that waits, now or later, ends with -ECANCELED, having done nothing;
@@ -158,7 +158,7 @@ SN_API int sn_detach(sn_task *task);
  *
  * Suspends: as sn_join.   Threads: any.
  * Returns  as sn_join */
-SN_API int sn_cancel(sn_task *task, sn_exit *how);
+SN_API SN_SUSPENDS int sn_cancel(sn_task *task, sn_exit *how) SN_USES_UP(1);
 
 /* Tells whether somebody asked this task to end.
  *
@@ -170,7 +170,7 @@ SN_API bool sn_cancelled(void);
  * SN_YIELD; here it does nothing.
  *
  * Suspends: yes, for a turn.   Threads: any. */
-SN_API void sn_yield(void);
+SN_API SN_SUSPENDS void sn_yield(void);
 
 /* End this task, and only it: whoever joins it learns the message. Outside a task it ends the
  * process, as a failed assertion does.
@@ -218,14 +218,19 @@ SN_API const char *sn_task_spawned_at(void);
     (sn_spawn_coro_((fut), (object), sizeof(*(object)), \
                     &(sn_spawn_options){.at_ = SN_HERE_, __VA_ARGS__}))
 
-SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
+/* What returns a handle says who uses it up. */
+#define SN_GIVES_TASK_ SN_USED_UP_BY(sn_join) SN_USED_UP_BY(sn_detach) SN_USED_UP_BY(sn_cancel)
+
+SN_API SN_MUST_USE sn_task *sn_spawn_(sn_task_fn *fn, void *arg,
+                                      const sn_spawn_options *opts) SN_GIVES_TASK_;
 SN_API int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts);
 SN_API SN_MUST_USE sn_task *sn_spawn_frame_(const sn_future_vtable *vt, void *frame, size_t coro_at,
-                                            size_t frame_bytes, const sn_spawn_options *opts);
+                                            size_t frame_bytes,
+                                            const sn_spawn_options *opts) SN_GIVES_TASK_;
 SN_API int sn_spawn_frame_detached_(const sn_future_vtable *vt, void *frame, size_t coro_at,
                                     size_t frame_bytes, const sn_spawn_options *opts);
 SN_API SN_MUST_USE sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
-                                           const sn_spawn_options *opts);
+                                           const sn_spawn_options *opts) SN_GIVES_TASK_;
 
 SN_END_DECLS
 

@@ -35,13 +35,13 @@ SN_API sn_deadline sn_after(int64_t ns);
  * Suspends: yes.   Threads: any; outside a runtime it blocks the thread.
  * Returns  0
  *          -EDEADLK  a coroutine would block its worker and must await sn_sleep_op (misuse) */
-SN_API int sn_sleep(int64_t ns);
+SN_API SN_SUSPENDS int sn_sleep(int64_t ns);
 
 /* Sleep until `at`, at least; SN_FOREVER: until the program ends.
  *
  * Suspends: yes.   Threads: any; outside a runtime it blocks the thread.
  * Returns  as sn_sleep */
-SN_API int sn_sleep_until(sn_deadline at);
+SN_API SN_SUSPENDS int sn_sleep_until(sn_deadline at);
 
 /* The memory of a sleep that a coroutine awaits. */
 typedef struct sn_sleep_state {
@@ -83,7 +83,7 @@ SN_API SN_MUST_USE int sn_interval_init(sn_interval *interval, int64_t period_ns
  * Suspends: yes.   Threads: the interval's owner.
  * Returns  how many ticks have passed meanwhile and are left out (SN_MISSED_SKIP), else 0;
  *          or as sn_sleep */
-SN_API SN_MUST_USE int sn_interval_wait(sn_interval *interval);
+SN_API SN_SUSPENDS SN_MUST_USE int sn_interval_wait(sn_interval *interval);
 
 /* Run `fn(arg)` as a task, for `ns` at most: then it is cancelled, which it learns by
  * sn_cancelled(), and waited for.
@@ -92,7 +92,7 @@ SN_API SN_MUST_USE int sn_interval_wait(sn_interval *interval);
  * Returns  the function's result
  *          -ETIMEDOUT  the time was up first, and the function has ended since
  *          and what sn_spawn and sn_join say */
-SN_API int sn_timeout(sn_task_fn *fn, void *arg, int64_t ns);
+SN_API SN_SUSPENDS int sn_timeout(sn_task_fn *fn, void *arg, int64_t ns);
 
 SN_END_DECLS
 

@@ -43,6 +43,8 @@ TEST(every_public_header_compiles_alone_with_clang, .limit_s = 60)
     require_tool("clang-19", "clang");
     check_headers("clang-19 -std=c11 -x c");
     check_headers("clang-19 -std=c++20 -x c++");
+    check_headers("clang-19 -DSINEW_CHECK_SUSPEND -Wthread-safety -std=c11 -x c");
+    check_headers("clang-19 -DSINEW_CHECK_SUSPEND -Wthread-safety -std=c++20 -x c++");
 }
 
 static int count_macros(const char *program)

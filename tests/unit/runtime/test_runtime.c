@@ -4,6 +4,7 @@
 #include "stress/gate.h"
 #include "unit/task/with_runtime.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -635,6 +636,57 @@ FAIL_TEST(a_handle_that_nobody_used_is_named_at_shutdown,
 {
     CHECK_EQ(sn_run(forget_handles, NULL), 0);
     exit(1);
+}
+
+static sn_task *unused[2];
+static int unused_line;
+
+static int use_two_and_keep_two(void *arg)
+{
+    (void)arg;
+    unused_line = __LINE__ + 1;
+    unused[0] = sn_spawn(give_back, NULL, .name = "kept");
+    unused[1] = sn_spawn(give_back, NULL);
+    CHECK_EQ(sn_detach(sn_spawn(give_back, NULL, .name = "let go")), 0);
+    return sn_join(sn_spawn(give_back, NULL, .name = "joined"), NULL);
+}
+
+/* What `fn`, run in a runtime, leaves on standard error; the caller frees it. */
+static char *complaints_of(sn_task_fn *fn)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/stderr", temp_dir());
+    int before = dup(STDERR_FILENO);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(before >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    int rc = sn_run(fn, NULL);
+    CHECK(dup2(before, STDERR_FILENO) >= 0);
+    CHECK_EQ(close(before) | close(file), 0);
+    CHECK_EQ(rc, 0);
+    return read_file(path);
+}
+
+TEST(exactly_the_handles_that_nobody_used_are_named_with_the_lines_of_their_spawns)
+{
+    char *text = complaints_of(use_two_and_keep_two);
+    for (int i = 0; i < 2; i++) {
+        char place[128];
+        snprintf(place, sizeof(place), "spawned at %s:%d", __FILE__, unused_line + i);
+        CHECK_STR_HAS(text, place);
+    }
+    CHECK_STR_HAS(text, "\"kept\"");
+    CHECK(strstr(text, "\"let go\"") == NULL && strstr(text, "\"joined\"") == NULL);
+    free(text);
+}
+
+/* Its task has ended and been listed; its record may serve somebody else by now. */
+TEST(a_handle_that_outlives_its_runtime_is_an_error)
+{
+    CHECK_EQ(sn_run(forget_handles, NULL), 0);
+    sn_task *volatile stale = forgotten; /* compilers would object to its second use */
+    CHECK_EQ(sn_join(stale, NULL), -ESRCH);
+    CHECK_EQ(sn_detach(stale), -ESRCH);
+    CHECK_EQ(sn_cancel(stale, NULL), -ESRCH);
 }
 
 static int leave_one_running(void *arg)

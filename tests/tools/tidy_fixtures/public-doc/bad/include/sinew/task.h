@@ -13,6 +13,12 @@ SN_API int sn_partial(int a,
 /* Does it. Suspends: no. Threads: any. */
 SN_API void *sn_pointer(void);
 
+/* Waits. Suspends: yes, if it must. Threads: any. Returns 0. */
+SN_API int sn_wait(void);
+
+/* Does not. Suspends: no. Threads: any. Returns 0. */
+SN_API SN_SUSPENDS int sn_look(void);
+
 /* A comment too far away. */
 
 static inline int sn_over(void)

@@ -13,9 +13,9 @@ SN_API SN_MUST_USE int sn_join(sn_task *task,
 
 /* Two of a kind.
  * Suspends: yes.   Threads: any. */
-SN_API void sn_group_lock(sn_group *g,
-                          int (*fn)(void *arg), void *arg);
-SN_API void sn_group_unlock(sn_group *g);
+SN_API SN_SUSPENDS void sn_group_lock(sn_group *g,
+                                      int (*fn)(void *arg), void *arg);
+SN_API SN_SUSPENDS void sn_group_unlock(sn_group *g);
 
 SN_API int sn_hidden_(void);
 
