@@ -32,6 +32,21 @@ TEST(benchcmp_passes_its_own_test)
     succeed(run_command("%s/tools/benchcmp --self-test", source_path()));
 }
 
+TEST(compare_passes_its_own_test)
+{
+    require_tool("python3", "test");
+    succeed(run_command("%s/bench/compare --self-test", source_path()));
+}
+
+TEST(the_yardstick_runs_on_fibers_and_on_coroutines, .limit_s = 60)
+{
+    require_tool("python3", "test");
+    succeed(run_command("d=$(mktemp -d) && BENCH_LOCK=$d/lock %s/bench/compare --quick --rounds 1 "
+                        "--more 0 --peers sinew,sinew-coro --only '^W' --build %s --out $d && "
+                        "rm -r $d",
+                        source_path(), build_path()));
+}
+
 TEST(the_tree_is_formatted, .limit_s = 60)
 {
     require_tool("clang-format-19", "clang");
