@@ -166,7 +166,7 @@ def bars(row):
 
 # ---- curves -------------------------------------------------------------------------------------
 
-PLOT_W, PLOT_H, MARGIN = 520, 260, 60
+PLOT_W, PLOT_H, MARGIN, EDGE = 520, 260, 60, 24
 
 
 def curves_of(result):
@@ -201,7 +201,7 @@ def grid(x_of, y_of, x_decades, y_decades):
                      f'text-anchor="middle">{power(e)}</text>')
     for e in y_decades:
         y = y_of(10.0 ** e)
-        drawn.append(f'<path class="grid" d="M{MARGIN} {y:.1f}H{PLOT_W - 10}"/>'
+        drawn.append(f'<path class="grid" d="M{MARGIN} {y:.1f}H{PLOT_W - EDGE}"/>'
                      f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{power(e)}</text>')
     return drawn
 
@@ -215,7 +215,7 @@ def curve(group, peers):
     y_span = max(1, y_decades[-1] - y_decades[0])
 
     def x_of(x):
-        return MARGIN + (math.log10(x) - x_decades[0]) / x_span * (PLOT_W - MARGIN - 10)
+        return MARGIN + (math.log10(x) - x_decades[0]) / x_span * (PLOT_W - MARGIN - EDGE)
 
     def y_of(y):
         share = (math.log10(max(y, 0.1)) - y_decades[0]) / y_span
@@ -256,8 +256,9 @@ svg { width: 100%; } svg text { font-size: 12px; fill: var(--text); }
 .spread { stroke: var(--text); fill: none; } .grid { stroke: var(--line); fill: none; }
 .floor { stroke: #d33; stroke-dasharray: 4 3; }
 table { border-collapse: collapse; font-size: 13px; }
-td, th { padding: .15rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
-td:first-child, th:first-child, td:nth-child(2) { text-align: left; }
+td, th { padding: .15rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
+         white-space: nowrap; }
+td:nth-child(-n+2), th:nth-child(-n+2) { text-align: left; }
 .wide { overflow-x: auto; } .best { font-weight: bold; }
 """
 
