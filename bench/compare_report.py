@@ -3,7 +3,8 @@
 
 The page is one file: no scripts, no fonts, nothing to fetch. Bars are medians on a linear scale
 from zero, with a line from the smallest to the largest run; a bar that would be more than CLIP times
-as long as the shortest is cut and ends in ». Curves have logarithmic axes."""
+as long as the shortest is cut and ends in ». Curves have logarithmic axes; the figure behind a name
+is the last value in times of the first."""
 
 import html
 import math
@@ -111,6 +112,7 @@ def text(result):
     parts = [machine_text(result),
              "; ".join(f"{name} {version}" for name, version in result["versions"].items()), ""]
     parts += [row_text(row) for row in result["rows"]]
+    parts += [""] + growth_text(result)
     parts += ["", noise_text(result), summary(result)]
     parts += ["  behind: " + line for line in behind(result)]
     parts += [f"without {name}: {why}" for name, why in result["missing"].items()]
@@ -184,6 +186,17 @@ def curves_of(result):
             for group, peers in found.items()}
 
 
+def growth(points):
+    """How many times the first the last one is: what is flat stays near 1."""
+    return ratio(points[-1][1]["median"], points[0][1]["median"])
+
+
+def growth_text(result):
+    return [f"{workload} over {axis} ({unit}), last of first: "
+            + ", ".join(f"{name} {growth(points)}" for name, points in peers.items())
+            for (workload, axis, unit), peers in curves_of(result).items()]
+
+
 def decades(low, high):
     return range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
 
@@ -231,7 +244,8 @@ def curve(group, peers):
                          f'fill="{COLOURS[name]}"><title>{name}, {axis}={x:,.0f}: '
                          f'{number(c["median"])}</title></circle>')
     drawn.append(f'<text x="{PLOT_W / 2}" y="{PLOT_H - 6}" text-anchor="middle">{axis}</text>')
-    legend = " ".join(f'<span style="color:{COLOURS[name]}">■</span> {name}' for name in peers)
+    legend = ", ".join(f'<span style="color:{COLOURS[name]}">■</span> {name} {growth(points)}'
+                       for name, points in peers.items())
     return (f'<figure><figcaption><b>{html.escape(workload)}</b> over {html.escape(axis)}<br>'
             f'{html.escape(unit)}</figcaption><svg viewBox="0 0 {PLOT_W} {PLOT_H}" role="img">'
             + "".join(drawn) + f"</svg><p>{legend}</p></figure>")

@@ -22,12 +22,21 @@ static uint64_t now_ns(void)
     return (uint64_t)yard_now();
 }
 
-static void pin(int cpu)
+/* Stay on the first or second of the processors that this process began with. */
+static void pin(int which)
 {
-    cpu_set_t s;
-    CPU_ZERO(&s);
-    CPU_SET((size_t)cpu, &s);
-    sched_setaffinity(0, sizeof(s), &s);
+    static cpu_set_t given;
+    static bool known;
+    cpu_set_t one;
+    size_t cpu = 0;
+    if (!known)
+        known = sched_getaffinity(0, sizeof(given), &given) == 0;
+    for (int seen = -1; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &given) && ++seen == which)
+            break;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof(one), &one);
 }
 
 static void relax(void)
