@@ -32,6 +32,32 @@ TEST(benchcmp_passes_its_own_test)
     succeed(run_command("%s/tools/benchcmp --self-test", source_path()));
 }
 
+TEST(no_hot_path_needs_a_tenth_more_instructions_than_was_accepted, .limit_s = 120)
+{
+    require_tool("python3", "test");
+    require_tool("valgrind", "test");
+    struct command c =
+        run_command("%s/tools/benchcmp --instructions %s", source_path(), build_path());
+    if (c.status == 3) /* another compiler */
+        SKIP("%s", c.output);
+    succeed(c);
+}
+
+TEST(compare_passes_its_own_test)
+{
+    require_tool("python3", "test");
+    succeed(run_command("%s/bench/compare --self-test", source_path()));
+}
+
+TEST(the_yardstick_runs_on_fibers_and_on_coroutines, .limit_s = 60)
+{
+    require_tool("python3", "test");
+    const char *d = temp_dir();
+    succeed(run_command("BENCH_LOCK=%s/lock %s/bench/compare --quick --rounds 1 --more 0 "
+                        "--peers sinew,sinew-coro --only '^W' --build %s --out %s",
+                        d, source_path(), build_path(), d));
+}
+
 TEST(the_tree_is_formatted, .limit_s = 60)
 {
     require_tool("clang-format-19", "clang");

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT
+module yard
+
+go 1.21
