@@ -14,7 +14,7 @@ static int fill(void *arg)
     sn_interval drip;
     int rc = sn_interval_init(&drip, SN_MS(500), SN_MISSED_BURST);
     (void)arg;
-    while (rc >= 0 && !sn_cancelled()) {
+    while (rc >= 0) { /* until it is cancelled */
         rc = sn_interval_wait(&drip);
         if (rc >= 0 && sn_sem_get(&bucket) < BURST)
             rc = sn_sem_release(&bucket, 1);
@@ -45,7 +45,7 @@ static int app(void *arg)
         task[i] = sn_spawn(call, &number[i]);
     for (int i = 0; i < CALLERS; i++)
         printf("caller %d: %s\n", i + 1, sn_join(task[i], NULL) == 0 ? "served" : "lost");
-    return sn_cancel(filler, NULL);
+    return sn_cancel(filler, NULL) == -ECANCELED ? 0 : -EIO;
 }
 
 int main(void)

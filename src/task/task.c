@@ -335,8 +335,8 @@ static void take_nothing_back(struct sni_lent *lent)
     (void)lent;
 }
 
-/* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was cancelled,
- * and the task has not ended. */
+/* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was
+ * cancelled, and the task has not ended. */
 static int wait_for_end(struct sni_task *task)
 {
     struct join j = {.lent = {take_nothing_back, &j.waiter}, .task = task};
@@ -435,7 +435,7 @@ bool sni_task_parked(struct sni_task *task, struct sni_waiter *waiter)
     return sni_wait_cancel(&task->wait, &task->lent);
 }
 
-/* CANCELED was set with the clearing of HANDLE. Who waits here goes on only when the task is gone. */
+/* CANCELED was set with the clearing of HANDLE. Who waits here goes on when the task is gone. */
 static int cancel_and_wait_for(struct sni_task *task)
 {
     bool was_shielded = sni_wait_shield(true);

@@ -50,8 +50,8 @@ struct sni_exec_ops {
      * never are any. */
     size_t lent_at;
 
-    /* Where it keeps the state of its waits, a sni_wait_word, so that they can be cancelled; then it
-     * has a place for what it lends, too. 0: nowhere, and they cannot. */
+    /* Where it keeps the state of its waits, a sni_wait_word, so that they can be cancelled; then
+     * it has a place for what it lends, too. 0: nowhere, and they cannot. */
     size_t wait_at;
 
     /* Let others have a turn before the running fiber goes on. NULL: nobody else is there. */

@@ -143,21 +143,16 @@ static inline sni_wait_word *sni_wait_word_of(const struct sni_waiter *w)
     return (sni_wait_word *)(void *)((char *)w->fiber + at);
 }
 
-/* relaxed, both: its owner begins a wait, of which nobody else knows yet */
-static inline void sni_wait_open_(sni_wait_word *word)
-{
-    uint32_t before = sni_atomic_load(word, relaxed);
-    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed);
-}
-
 static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec)
 {
     w->fiber = exec != NULL ? exec->fiber : NULL;
     w->ops = w->fiber != NULL ? exec->ops : NULL;
     w->interrupt = NULL;
     sni_list_init(&w->link);
-    sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
-    sni_wait_open_(sni_wait_word_of(w));
+    sni_wait_word *word = sni_wait_word_of(w);
+    /* relaxed, all: nobody else knows of this wait yet */
+    uint32_t before = word != &w->own ? sni_atomic_load(word, relaxed) : 0;
+    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
 }
 
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cancelling a task that waits (R61): whatever it waits at, it learns -ECANCELED, again and again;
- * what it waited at is as if it had never come, and works for others. As a fiber and as a coroutine;
- * asked while it waits, before it waits, and at any moment in between. */
+ * what it waited at is as if it had never come, and works for others. As a fiber and as a
+ * coroutine; asked while it waits, before it waits, and at any moment in between. */
 #include "base/atomic.h"
 #include "unit/task/with_runtime.h"
 
@@ -119,7 +119,7 @@ static void check_and_finish(void)
     CHECK_EQ(close(at.fds[0]) | close(at.fds[1]), 0);
 }
 
-/* ---- the waits of fibers ---------------------------------------------------------------------- */
+/* ---- the waits of fibers --------------------------------------------------------------------- */
 
 static int w_recv(void)
 {
@@ -379,7 +379,7 @@ TASK_TEST(whoever_waits_learns_of_its_cancellation_and_leaves_no_trace)
     return 0;
 }
 
-/* In real time, on two workers and on each driver: who waits, who waits not yet, who is just woken. */
+/* On two workers and on each driver: who waits, who waits not yet, who is just woken. */
 static int cancel_at_any_time(void *arg)
 {
     (void)arg;
@@ -419,7 +419,7 @@ TEST(cancelling_at_any_time_leaves_no_trace_with_the_best_driver, .limit_s = 60)
     CHECK_EQ(run_with(&(sn_runtime_options){.workers = 2}, cancel_at_any_time, NULL), 0);
 }
 
-/* ---- what is not cancelled ---------------------------------------------------------------------- */
+/* ---- what is not cancelled ------------------------------------------------------------------- */
 
 /* Who is cancelled while it cancels another one waits for that one's end all the same. */
 static int slow_to_go(void *arg)
@@ -504,7 +504,7 @@ TASK_TEST(a_lock_that_was_handed_to_a_cancelled_one_goes_to_the_next)
     return 0;
 }
 
-/* ---- coroutines ---------------------------------------------------------------------------------- */
+/* ---- coroutines ------------------------------------------------------------------------------ */
 
 typedef struct waits_long {
     sn_coro coro;
