@@ -56,7 +56,7 @@ enum {
 
 enum sni_after {
     SNI_AFTER_NOTHING,
-    SNI_AFTER_PUBLISH,   /* `what` is a waiter: its fiber may be resumed from now on  */
+    SNI_AFTER_PUBLISH,   /* `what` is a task that waits: it may be resumed from now on */
     SNI_AFTER_QUEUE,     /* `what` is a task: it has yielded                          */
     SNI_AFTER_PUT_STACK, /* `what` is a stack that was left for ever                  */
 };

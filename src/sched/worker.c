@@ -35,10 +35,9 @@ struct sni_worker *sni_worker_current(void)
 
 /* ---- switching ------------------------------------------------------------------------- */
 
-SNI_NEVER_INLINE static void publish(struct sni_worker *w, struct sni_waiter *waiter)
+SNI_NEVER_INLINE static void publish(struct sni_worker *w, struct sni_task *fiber)
 {
-    struct sni_task *fiber = waiter->fiber;
-    if (sni_task_parked(fiber, waiter))
+    if (sni_unlikely(sni_task_parked(fiber)))
         sni_worker_push(w, fiber);
 }
 
@@ -168,19 +167,20 @@ static SNI_ALWAYS_INLINE void leave_for(struct sni_worker *w, struct sni_task *n
     sni_context_switch_last(&me->context, to, w, arrive);
 }
 
-static SNI_NEVER_INLINE void suspend_somehow(struct sni_worker *w, struct sni_waiter *waiter)
+static SNI_NEVER_INLINE void suspend_somehow(struct sni_worker *w)
 {
-    leave_somehow(w, sni_worker_pick(w), SNI_AFTER_PUBLISH, waiter);
+    leave_somehow(w, sni_worker_pick(w), SNI_AFTER_PUBLISH, w->exec.exec.fiber);
 }
 
 static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 {
+    (void)waiter; /* its state is the task's */
     struct sni_worker *w = (struct sni_worker *)(void *)exec;
     struct sni_task *next = sni_worker_pick_plain(w);
     if (sni_likely(next != NULL))
-        leave_for(w, next, SNI_AFTER_PUBLISH, waiter);
+        leave_for(w, next, SNI_AFTER_PUBLISH, exec->fiber);
     else
-        suspend_somehow(w, waiter);
+        suspend_somehow(w);
 }
 
 static void resume(void *fiber)

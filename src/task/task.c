@@ -264,13 +264,14 @@ static void run_inline(struct sni_task *task)
     struct sni_task *fiber = sni_exec_current()->fiber;
     struct sni_inline frame = {.task = task, .outer = fiber->acting};
     fiber->acting = &frame;
-    bool was_shielded = sni_wait_shield(true); /* who cancels the fiber does not mean the task */
-    volatile int result = -ECONNABORTED;       /* if it panics */
+    /* Who cancels the fiber does not mean the task. */
+    const bool was_shielded = sni_wait_shield_at(&fiber->wait, true);
+    volatile int result = -ECONNABORTED; /* if it panics */
     if (_setjmp(frame.out) == 0) {
         result = task->fn(task->arg);
     }
     sni_task_end(sni_exec_current(), task, result);
-    (void)sni_wait_shield(was_shielded);
+    (void)sni_wait_shield_at(&fiber->wait, was_shielded);
     fiber->acting = frame.outer;
 }
 
@@ -424,9 +425,9 @@ void sni_task_cancel(struct sni_task *task)
         tell_cancelled(task);
 }
 
-bool sni_task_parked(struct sni_task *task, struct sni_waiter *waiter)
+bool sni_task_parked(struct sni_task *task)
 {
-    if (sni_wait_published(waiter))
+    if (sni_wait_park(&task->wait))
         return true;
     /* From here on others may resume it, and it may even end: then this is another task's word, and
      * what is cancelled is cancelled. seq_cst: see above */

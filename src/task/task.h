@@ -187,11 +187,11 @@ struct sni_task *sni_task_of_handle(sn_task *handle);
  * with -ECANCELED; a coroutine is cancelled. Any thread. */
 void sni_task_cancel(struct sni_task *task);
 
-/* For executors, instead of sni_wait_published: the fiber of `task`, which waits with `waiter`, is
- * saved and may be resumed from now on.
+/* For executors, instead of sni_wait_published: the fiber of `task`, which waits, is saved and may
+ * be resumed from now on.
  *
  * Returns  true if its wait is over: the executor must resume it itself */
-bool sni_task_parked(struct sni_task *task, struct sni_waiter *waiter);
+bool sni_task_parked(struct sni_task *task);
 
 /* Whether the task of a handle, which the caller owns, has ended.
  *

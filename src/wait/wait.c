@@ -45,21 +45,11 @@
 #define SNI_WAIT_SPINS 200
 #endif
 
-static bool is_claimed(uint32_t state)
-{
-    return (state & SNI_WAIT_STATE) == SNI_WAIT_CLAIMED;
-}
-
-static int result_of(uint32_t state)
-{
-    return (int32_t)state >> SNI_WAIT_BITS;
-}
-
 /* What follows `found` when it is claimed. */
 static uint32_t claimed_with(uint32_t found, int result)
 {
     uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED);
-    sni_assert_debug(result_of((uint32_t)result << SNI_WAIT_BITS) == result,
+    sni_assert_debug(sni_wait_result_of_((uint32_t)result << SNI_WAIT_BITS) == result,
                      "a result that a wait has no room for");
     return ((uint32_t)result << SNI_WAIT_BITS) | kept | SNI_WAIT_CLAIMED;
 }
@@ -75,6 +65,7 @@ void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, v
     sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
     w->fiber = who;
     w->ops = ops;
+    w->wait_at = 0;
     w->interrupt = NULL;
     sni_list_init(&w->link);
 }
@@ -82,28 +73,12 @@ void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, v
 bool sni_wait_is_over(const struct sni_waiter *w)
 {
     /* acquire: pairs with the release in sni_wait_claim */
-    return is_claimed(sni_atomic_load(sni_wait_word_of(w), acquire));
-}
-
-int sni_wait_result(const struct sni_waiter *w)
-{
-    /* acquire: pairs with the release in sni_wait_claim */
-    uint32_t state = sni_atomic_load(sni_wait_word_of(w), acquire);
-    sni_assert(is_claimed(state), "the result of a wait that is not over");
-    return result_of(state);
+    return sni_wait_is_claimed_(sni_atomic_load(sni_wait_word_of(w), acquire));
 }
 
 bool sni_wait_published(struct sni_waiter *w)
 {
-    sni_wait_word *word = sni_wait_word_of(w);
-    uint32_t found = SNI_WAIT_OPEN;
-    do {
-        if (is_claimed(found))
-            return true;
-        /* seq_cst: releases the saved registers to the claimer; and see "Orders". acquire on
-         * failure: pairs with claim */
-    } while (!sni_atomic_cas(word, &found, found | SNI_WAIT_PARKED, seq_cst, acquire));
-    return false;
+    return sni_wait_park(sni_wait_word_of(w));
 }
 
 /* ---- cancelling ------------------------------------------------------------------------- */
@@ -124,7 +99,7 @@ void sni_wait_hook(struct sni_waiter *w)
         return;
     uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: a guess */
     do {
-        if (is_claimed(found))
+        if (sni_wait_is_claimed_(found))
             return;
         /* release: what was lent, to who cancels; relaxed on failure: claimed, or look again */
     } while (!sni_atomic_cas(word, &found, (found & ~(uint32_t)SNI_WAIT_HELD) | SNI_WAIT_HOOKED,
@@ -137,11 +112,7 @@ bool sni_wait_shield(bool on)
     if (exec == NULL || exec->fiber == NULL || exec->ops->wait_at == 0)
         return true;
     sni_wait_word *word = (sni_wait_word *)(void *)((char *)exec->fiber + exec->ops->wait_at);
-    /* relaxed, both: it does not wait now, so that nobody else writes what counts */
-    uint32_t before = sni_atomic_load(word, relaxed);
-    uint32_t shield = on ? SNI_WAIT_SHIELDED : 0;
-    sni_atomic_store(word, SNI_WAIT_CLAIMED | shield, relaxed);
-    return (before & SNI_WAIT_SHIELDED) != 0;
+    return sni_wait_shield_at(word, on);
 }
 
 /* Pinned: its frame is there. */
@@ -158,7 +129,7 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent)
     const uint32_t untouchable = SNI_WAIT_HELD | SNI_WAIT_SHIELDED | SNI_WAIT_PINNED;
     uint32_t found = sni_atomic_load(word, seq_cst); /* seq_cst: see "Orders" */
     for (;;) {
-        if (is_claimed(found) || (found & untouchable) != 0)
+        if (sni_wait_is_claimed_(found) || (found & untouchable) != 0)
             return false;
         bool is_hooked = (found & SNI_WAIT_HOOKED) != 0;
         uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : claimed_with(found, -ECANCELED);
@@ -182,8 +153,8 @@ static int settled(const struct sni_waiter *w)
         sni_plat_back_off(round);
         state = sni_atomic_load(word, acquire); /* acquire: as above */
     }
-    sni_assert(is_claimed(state), "a fiber was resumed although nobody ended its wait");
-    return result_of(state);
+    sni_assert(sni_wait_is_claimed_(state), "a fiber was resumed although nobody ended its wait");
+    return sni_wait_result_of_(state);
 }
 
 /* ---- waiting ---------------------------------------------------------------------------- */
@@ -219,17 +190,17 @@ static int wait_as_thread(struct sni_waiter *w, sn_deadline until)
     for (int i = 0; i < SNI_WAIT_SPINS; i++) {
         /* acquire: pairs with the release in sni_wait_claim, here and below */
         state = sni_atomic_load(&w->own, acquire);
-        if (is_claimed(state))
-            return result_of(state);
+        if (sni_wait_is_claimed_(state))
+            return sni_wait_result_of_(state);
         sni_cpu_pause();
     }
     if (sni_wait_published(w))
-        return result_of(sni_atomic_load(&w->own, acquire)); /* claimed: acquired above */
+        return sni_wait_result_of_(sni_atomic_load(&w->own, acquire)); /* claimed: acquired above */
     for (;;) {
         int rc = sni_plat_park(&w->own.raw_, SNI_WAIT_PARKED, until.ns);
         state = sni_atomic_load(&w->own, acquire); /* acquire: as above */
-        if (is_claimed(state))
-            return result_of(state);
+        if (sni_wait_is_claimed_(state))
+            return sni_wait_result_of_(state);
         if (rc == -ETIMEDOUT) {
             sni_wait_interrupt(w, -ETIMEDOUT); /* the deadline is one of the claimers */
             until = SN_FOREVER;
@@ -264,7 +235,8 @@ enum hurry {
 };
 
 /* What is left to do after a claim that won is put into `wake`, if that may be done later. */
-static bool claim(struct sni_waiter *w, int result, enum hurry hurry, struct sni_wake *wake)
+static SNI_ALWAYS_INLINE bool claim(struct sni_waiter *w, int result, enum hurry hurry,
+                                    struct sni_wake *wake)
 {
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
@@ -274,7 +246,7 @@ static bool claim(struct sni_waiter *w, int result, enum hurry hurry, struct sni
     /* relaxed: only a first guess for the exchange below */
     uint32_t found = sni_atomic_load(word, relaxed);
     do {
-        if (is_claimed(found))
+        if (sni_wait_is_claimed_(found))
             return false;
         /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
     } while (!sni_atomic_cas(word, &found, claimed_with(found, result), acq_rel, relaxed));

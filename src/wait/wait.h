@@ -21,7 +21,9 @@
 #ifndef SINEW_WAIT_WAIT_H
 #define SINEW_WAIT_WAIT_H
 
+#include "base/assert.h"
 #include "base/atomic.h"
+#include "base/compiler.h"
 #include "base/list.h"
 #include "wait/current.h"
 
@@ -45,6 +47,7 @@ enum {
 
 struct sni_waiter {
     sni_wait_word own;              /* the state, unless it is in the fiber: sni_wait_word_of   */
+    uint32_t wait_at;               /* immutable after begin: of `ops`, or 0                  */
     const struct sni_exec_ops *ops; /* immutable after begin; NULL: the waiter is a thread     */
     void *fiber;                    /* immutable after begin                                  */
     struct sni_list link;           /* the primitive's, under its lock                        */
@@ -92,6 +95,15 @@ void sni_wait_hook(struct sni_waiter *w);
  * Returns  how it was before */
 bool sni_wait_shield(bool on);
 
+/* The same for who knows where the fiber keeps its state. */
+static inline bool sni_wait_shield_at(sni_wait_word *word, bool on)
+{
+    /* relaxed, both: it does not wait now, so that nobody else writes what counts */
+    uint32_t before = sni_atomic_load(word, relaxed);
+    sni_atomic_store(word, SNI_WAIT_CLAIMED | (on ? SNI_WAIT_SHIELDED : 0u), relaxed);
+    return (before & SNI_WAIT_SHIELDED) != 0;
+}
+
 /* Between begin and commit, and with NULL after it: what the owner of `w`, if it is a fiber, has
  * lent for as long as it waits. */
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent);
@@ -129,7 +141,7 @@ static inline void sni_wait_wake(const struct sni_wake *wake)
 }
 
 /* What the claimer said, of a waiter that is over. */
-int sni_wait_result(const struct sni_waiter *w);
+static inline int sni_wait_result(const struct sni_waiter *w);
 
 /* Whether `w` has been claimed. What the claimer wrote before is visible then. */
 bool sni_wait_is_over(const struct sni_waiter *w);
@@ -137,22 +149,53 @@ bool sni_wait_is_over(const struct sni_waiter *w);
 /* Where the state of `w` is: in the fiber, if it has a place for it. */
 static inline sni_wait_word *sni_wait_word_of(const struct sni_waiter *w)
 {
-    size_t at = w->ops != NULL ? w->ops->wait_at : 0;
-    if (at == 0)
+    if (w->wait_at == 0)
         return (sni_wait_word *)(uintptr_t)&w->own;
-    return (sni_wait_word *)(void *)((char *)w->fiber + at);
+    return (sni_wait_word *)(void *)((char *)w->fiber + w->wait_at);
 }
 
 static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec)
 {
     w->fiber = exec != NULL ? exec->fiber : NULL;
     w->ops = w->fiber != NULL ? exec->ops : NULL;
+    w->wait_at = w->fiber != NULL ? (uint32_t)exec->ops->wait_at : 0;
     w->interrupt = NULL;
     sni_list_init(&w->link);
+    sni_atomic_store(&w->own, 0, relaxed); /* relaxed, all: nobody else knows of this wait yet */
     sni_wait_word *word = sni_wait_word_of(w);
-    /* relaxed, all: nobody else knows of this wait yet */
-    uint32_t before = word != &w->own ? sni_atomic_load(word, relaxed) : 0;
+    uint32_t before = sni_atomic_load(word, relaxed);
     sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
+}
+
+static inline bool sni_wait_is_claimed_(uint32_t state)
+{
+    return (state & SNI_WAIT_STATE) == SNI_WAIT_CLAIMED;
+}
+
+static inline int sni_wait_result_of_(uint32_t state)
+{
+    return (int32_t)state >> SNI_WAIT_BITS;
+}
+
+static inline int sni_wait_result(const struct sni_waiter *w)
+{
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(sni_wait_word_of(w), acquire);
+    sni_assert(sni_wait_is_claimed_(state), "the result of a wait that is not over");
+    return sni_wait_result_of_(state);
+}
+
+static inline bool sni_wait_park(sni_wait_word *word)
+{
+    uint32_t found = SNI_WAIT_OPEN;
+    do {
+        if (sni_wait_is_claimed_(found))
+            return true;
+        /* seq_cst: releases the saved registers to the claimer; and see "Orders" in wait.c. acquire
+         * on failure: pairs with claim */
+    } while (
+        sni_unlikely(!sni_atomic_cas(word, &found, found | SNI_WAIT_PARKED, seq_cst, acquire)));
+    return false;
 }
 
 static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *lent)
@@ -181,5 +224,8 @@ void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, v
  *
  * Returns  true if it was claimed meanwhile: the executor must resume it itself */
 bool sni_wait_published(struct sni_waiter *w);
+
+/* The same for who knows where the state is. */
+static inline bool sni_wait_park(sni_wait_word *word);
 
 #endif

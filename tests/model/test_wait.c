@@ -160,6 +160,5 @@ TEST(publishing_without_compare_and_swap_is_found, .limit_s = 60)
 {
     model_finds(
         &fiber_model,
-        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_published"},
-        "");
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_park"}, "");
 }

@@ -157,7 +157,7 @@ static void fiber_main(void *pass)
 /* The fiber is off its stack: do what it wanted. */
 static void after_switch(void)
 {
-    if (toy.parked != NULL && sni_task_parked(toy.parked->fiber, toy.parked))
+    if (toy.parked != NULL && sni_task_parked(toy.parked->fiber))
         ready(toy.parked->fiber);
     if (toy.yielded != NULL)
         ready(toy.yielded);
