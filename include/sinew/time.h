@@ -85,8 +85,8 @@ SN_API SN_MUST_USE int sn_interval_init(sn_interval *interval, int64_t period_ns
  *          or as sn_sleep */
 SN_API SN_SUSPENDS SN_MUST_USE int sn_interval_wait(sn_interval *interval);
 
-/* Run `fn(arg)` as a task, for `ns` at most: then it is cancelled, which it learns by
- * sn_cancelled(), and waited for.
+/* Run `fn(arg)` as a task, for `ns` at most: then it is cancelled (sn_cancel), and waited for. If
+ * the caller is cancelled meanwhile, so is the task.
  *
  * Suspends: yes.   Threads: inside a runtime.
  * Returns  the function's result

@@ -88,8 +88,10 @@ void sni_wait_hold(struct sni_waiter *w)
     sni_wait_word *word = sni_wait_word_of(w);
     if (word == &w->own)
         return; /* nobody can cancel it */
-    /* relaxed, both: not published, and a cancel in between has not held back the owner yet */
-    sni_atomic_store(word, sni_atomic_load(word, relaxed) | SNI_WAIT_HELD, relaxed);
+    /* relaxed, both: not published. Who has cancelled it since the begin is forgotten: that the
+     * task is to end is remembered elsewhere, and found when it has parked */
+    uint32_t before = sni_atomic_load(word, relaxed);
+    sni_atomic_store(word, (before & SNI_WAIT_SHIELDED) | SNI_WAIT_HELD, relaxed);
 }
 
 void sni_wait_hook(struct sni_waiter *w)

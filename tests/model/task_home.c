@@ -144,6 +144,16 @@ static void resume(void *fiber)
     (void)fiber;
     if (here.waited_for != NULL)
         model_read(&here.waited_for->joiner); /* as who ends the task did just before */
+    home_resume();
+}
+
+void home_suspend_again(void)
+{
+    sni_atomic_store(&here.resumed, 0, relaxed); /* relaxed: nobody resumes a fiber that runs */
+}
+
+void home_resume(void)
+{
     uint32_t before = sni_atomic_exchange(&here.resumed, 1, release); /* pairs with suspend */
     MODEL_CHECK(before == 0);
     sni_plat_unpark(&here.resumed.raw_, 1);

@@ -55,4 +55,10 @@ void home_check_over(const struct life *life);
  * where it is. */
 struct sni_task_exec home_exec(struct sni_task *fiber);
 
+/* The fiber that waits goes on: for a model's own hook `ready`. */
+void home_resume(void);
+
+/* By that fiber: it will wait once more. */
+void home_suspend_again(void);
+
 #endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cancel.c - cancelling a fiber that waits (R61), all interleavings: src/wait/wait.c and
+ * src/task/task.c between who waits, who would end the wait, and who cancels.
+ *
+ * Whatever the order: the wait ends once, the fiber is resumed once, and a cancellation is never
+ * lost, be it that it came before the wait, in its middle, or just after another had ended it. */
+#include "model/model.h"
+#include "model/task_home.h"
+
+#include "harness.h"
+#include "plat/thread.h"
+
+#include <sinew/errno.h>
+
+enum { NOT_YET = 7777, SERVED = 5 };
+
+static struct sni_task fiber; /* who waits */
+static struct sni_mutex lock;
+static struct sni_waiter *listed; /* under the lock: at something that serves one */
+static int first, second;         /* what the waits returned */
+
+static void ready(struct sni_task *task)
+{
+    MODEL_CHECK(task == &fiber);
+    home_resume();
+}
+
+static const struct home_hooks hooks = {.ready = ready};
+
+static void reset(void)
+{
+    home_reset(&hooks);
+    fiber = (struct sni_task){.kind = SNI_TASK_FIBER};
+    sni_atomic_store(&fiber.home_, home_exec(NULL).home, relaxed); /* relaxed, both: in setup */
+    sni_atomic_store(&fiber.wait, SNI_WAIT_CLAIMED, relaxed);
+    lock = (struct sni_mutex)SNI_MUTEX_INIT;
+    listed = NULL;
+    first = second = NOT_YET;
+}
+
+static void canceller(void)
+{
+    sni_task_cancel(&fiber);
+}
+
+/* ---- a wait that is claimed ------------------------------------------------------------------ */
+
+/* As a channel has it: in a list under a lock, and out of it before the frame goes. */
+static int wait_to_be_served(void)
+{
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    sni_mutex_lock(&lock);
+    listed = &w;
+    sni_mutex_unlock(&lock);
+    int rc = sni_wait_commit(&w, SN_FOREVER);
+    sni_mutex_lock(&lock);
+    MODEL_CHECK(rc < 0 || listed == NULL);
+    listed = NULL;
+    sni_mutex_unlock(&lock);
+    return rc;
+}
+
+static void server(void)
+{
+    sni_mutex_lock(&lock);
+    struct sni_waiter *w = listed;
+    listed = NULL;
+    if (w != NULL)
+        (void)sni_wait_claim(w, SERVED);
+    sni_mutex_unlock(&lock);
+}
+
+static void waits_twice(void)
+{
+    struct sni_task_exec me = home_exec(&fiber);
+    sni_exec_set(&me.exec);
+    first = wait_to_be_served();
+    home_suspend_again();
+    second = wait_to_be_served();
+    sni_exec_set(NULL);
+}
+
+static void check_cancelled(void)
+{
+    MODEL_CHECK(first == SERVED || first == -ECANCELED);
+    MODEL_CHECK(second == -ECANCELED || (first != SERVED && second == SERVED));
+}
+
+static const struct model served_or_cancelled = {
+    reset, {waits_twice, server, canceller}, check_cancelled};
+
+static const struct model cancelled = {reset, {waits_twice, canceller}, check_cancelled};
+
+TEST(cancel_a_wait_is_served_or_cancelled_and_the_next_one_is_cancelled, .limit_s = 60)
+{
+    model_holds(&cancelled, &(struct model_options){.preemptions = 5, .random = 5000});
+    model_holds(&cancelled, &(struct model_options){.preemptions = 3, .store_buffers = true});
+    model_holds(&served_or_cancelled, &(struct model_options){.preemptions = 2, .random = 5000});
+}
+
+TEST(cancel_of_two_who_cancel_one_resumes, .limit_s = 60)
+{
+    static const struct model model = {reset, {waits_twice, canceller, canceller}, check_cancelled};
+    model_holds(&model, &(struct model_options){.preemptions = 2, .random = 5000});
+}
+
+/* ---- a wait that is asked to end ------------------------------------------------------------- */
+
+static struct sni_task *task;
+static sn_task *handle;
+
+static int never(void *arg)
+{
+    (void)arg;
+    model_fail("a fiber ran that nobody should have begun");
+}
+
+static void reset_join(void)
+{
+    reset();
+    task = home_fiber(never, true);
+    handle = sni_task_handle(task);
+}
+
+static void ender(void)
+{
+    home_run_to_end(task, HOME_RESULT);
+}
+
+/* A join that is cancelled leaves the handle good. */
+static void joins(void)
+{
+    struct sni_task_exec me = home_exec(&fiber);
+    sni_exec_set(&me.exec);
+    first = sn_join(handle, NULL);
+    if (first == -ECANCELED)
+        MODEL_CHECK(sn_detach(handle) == 0);
+    sni_exec_set(NULL);
+}
+
+static void check_joined(void)
+{
+    home_check_over(life_of(task));
+    MODEL_CHECK(first == HOME_RESULT || first == -ECANCELED);
+}
+
+static const struct model join_or_cancel = {reset_join, {ender, joins, canceller}, check_joined};
+
+TEST(cancel_a_join_learns_of_the_end_or_keeps_its_handle, .limit_s = 60)
+{
+    model_holds(&join_or_cancel, &(struct model_options){.preemptions = 2, .random = 20000});
+    model_holds(&join_or_cancel, &(struct model_options){.store_buffers = true, .random = 5000});
+}
+
+/* ---- planted --------------------------------------------------------------------------------- */
+
+TEST(cancel_planted_hook_without_compare_and_swap_is_found)
+{
+    model_finds(
+        &join_or_cancel,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_hook"},
+        "deadlock");
+}
+
+TEST(cancel_planted_claim_without_compare_and_swap_is_found)
+{
+    model_finds(&cancelled,
+                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW,
+                                        .function = "sni_wait_cancel",
+                                        .preemptions = 3},
+                "");
+}
