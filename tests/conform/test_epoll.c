@@ -39,6 +39,31 @@ TEST(numbers_of_events_keep_their_order_where_they_begin_anew)
     CHECK_EQ(sni_slot_next(0), 1);
 }
 
+/* The event of a wait that was given up, taken from the kernel and not looked at yet, is none of
+ * the next wait's: what it told of may be gone. */
+TEST(an_event_of_an_earlier_wait_does_not_end_a_later_one)
+{
+    struct sni_driver *d = open_driver();
+    struct port port;
+    open_port(&port, d);
+    struct sni_op op;
+    begin_poll(&op, port.fd, SNI_READABLE);
+    sni_driver_submit(d, &op);
+    sni_driver_cancel_now(&op, -ETIMEDOUT);
+    raise_port(&port);
+    for (int i = 0; i < 2; i++) /* the first time it learns of the cancellation */
+        sni_driver_wait(d, sni_plat_now_ns() + 100000000);
+    lower_port(&port);
+    begin_poll(&op, port.fd, SNI_READABLE);
+    sni_driver_submit(d, &op);
+    (void)reap_often(d, 3);
+    CHECK(!is_complete(&op));
+    raise_port(&port);
+    CHECK_EQ(drive(&op), SNI_READABLE);
+    close_port(&port);
+    close_driver(d);
+}
+
 TEST(an_event_between_the_try_and_the_poll_is_not_lost)
 {
     struct sni_driver *d = open_driver();

@@ -288,6 +288,7 @@ static int arm(struct epoll *e, struct sni_slot *slot, int fd)
         any |= op_of(link)->events;
     uint32_t events = wanted(any) | EPOLLONESHOT;
     if (slot->how == SNI_SLOT_ONESHOT) {
+        slot->generation++; /* an event of an earlier wait may be taken and not looked at yet */
         int rc = control(e, EPOLL_CTL_MOD, fd, events, data_of(slot, fd));
         if (rc != -ENOENT)
             return rc;

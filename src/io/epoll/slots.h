@@ -22,8 +22,9 @@ enum { SNI_SLOT_EVENTS = 3 }; /* SNI_READABLE, SNI_WRITABLE, SNI_PRIORITY */
 /* One descriptor. Under the driver's lock. */
 struct sni_slot {
     struct sni_list waiters;        /* sni_op.waiter.link, in the order of submission            */
-    uint32_t generation;            /* grows with each registration; in the kernel's events, so
-                                       that those of an older one are known                      */
+    uint32_t generation;            /* grows with each registration, and each time that a stranger's
+                                       is armed; in the kernel's events, so that those of an older
+                                       one are known                                             */
     uint32_t sequence;              /* KEPT: grows with each event; 0 if there was none          */
     uint32_t seen[SNI_SLOT_EVENTS]; /* KEPT: the last event that told of it                      */
     uint8_t how;                    /* sni_slot_how                                              */
