@@ -506,6 +506,8 @@ TASK_TEST(a_lock_that_was_handed_to_a_cancelled_one_goes_to_the_next)
 
 /* ---- coroutines ------------------------------------------------------------------------------ */
 
+static SNI_ATOMIC(uint32_t) has_begun; /* what has not begun has nothing to clean up */
+
 typedef struct waits_long {
     sn_coro coro;
     int which, rc;
@@ -542,6 +544,7 @@ static sn_future *nth_op(waits_long *self)
 SN_CORO(waits_long, self)
 {
     SN_BEGIN(self);
+    sni_atomic_store(&has_begun, 1, release); /* release: pairs with who cancels it */
     SN_AWAIT_INTO(self->rc, nth_op(self));
     FAIL("it went on with %d", self->rc);
     SN_FINALLY();
@@ -558,8 +561,12 @@ TASK_TEST(a_coroutine_that_waits_is_cancelled_and_cleans_up)
             bool cleaned = false;
             sn_exit how;
             waits_long frame = {.which = which, .cleaned = &cleaned};
+            sni_atomic_store(&has_begun, 0, relaxed); /* relaxed: it is not spawned yet */
             sn_task *t = sn_spawn_coro(waits_long, &frame);
-            for (int i = 0; i < turns * 20; i++)
+            while (sni_atomic_load(&has_begun, acquire) ==
+                   0) /* acquire: pairs with the coroutine */
+                sn_yield();
+            for (int i = 1; i < turns; i++)
                 sn_yield();
             CHECK_EQ(sn_cancel(t, &how), -ECANCELED);
             CHECK_EQ(how.kind, SN_EXIT_CANCELED);
