@@ -11,16 +11,13 @@
 
 #include <assert.h>
 
-#define UNIT     (1u << 2)
-#define COUNT(w) ((w) >> 2)
-
 static_assert(sizeof(sn_barrier) == 24, "sn_barrier has grown");
 
 static int enter(struct sni_guest *guest)
 {
     sn_barrier *barrier = guest->object;
     uint64_t word = sni_gate_lock(&barrier->gate_);
-    if (COUNT(word) + 1 >= barrier->parties_) {
+    if (sni_gate_count(word) + 1 >= barrier->parties_) {
         barrier->generation_++;
         sni_gate_pass_all(&barrier->gate_, 0, 0);
         return 1;
@@ -31,7 +28,7 @@ static int enter(struct sni_guest *guest)
     } else {
         guest->units = barrier->generation_;
         sni_gate_push(&barrier->gate_, guest);
-        word += UNIT;
+        word += SNI_GATE_UNIT;
     }
     sni_gate_unlock(&barrier->gate_, word);
     return rc;
@@ -41,7 +38,7 @@ static void left(struct sni_guest *guest, uint64_t word)
 {
     sn_barrier *barrier = guest->object;
     guest->is_passed = guest->units != barrier->generation_;
-    sni_gate_unlock(&barrier->gate_, guest->is_passed ? word : word - UNIT);
+    sni_gate_unlock(&barrier->gate_, guest->is_passed ? word : word - SNI_GATE_UNIT);
 }
 
 static const struct sni_gate_kind barrier_kind = {.enter = enter, .left = left, .name = "barrier"};

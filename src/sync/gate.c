@@ -162,6 +162,21 @@ static uintptr_t who_waits(sn_gate_ *gate)
 }
 #endif
 
+int sni_gate_enter_at_zero(struct sni_guest *guest)
+{
+    sn_gate_ *gate = sni_atomic_load(&guest->gate, relaxed); /* relaxed: not queued yet */
+    uint64_t word = sni_gate_lock(gate);
+    int rc = SNI_GATE_QUEUED;
+    if (sni_gate_count(word) == 0)
+        rc = 0;
+    else if (guest->until.ns == SN_NOWAIT.ns)
+        rc = -ETIMEDOUT;
+    else
+        sni_gate_push(gate, guest);
+    sni_gate_unlock(gate, word);
+    return rc;
+}
+
 int sni_gate_finish(sn_gate_ *gate, bool is_idle, uintptr_t holder)
 {
     /* acquire: pairs with the release of whoever used it last */

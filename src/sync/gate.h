@@ -27,6 +27,7 @@ enum {
     SNI_GATE_LOCKED = 1,
     SNI_GATE_WAITED = 2, /* the queue is not empty */
     SNI_GATE_BITS = 3,   /* both                   */
+    SNI_GATE_UNIT = 4,   /* of a word that counts: sni_gate_count */
 
     SNI_GATE_QUEUED = 1 << 20, /* from enter: it waits now                        */
     SNI_GATE_AGAIN,            /* from a claim: enter again                       */
@@ -94,6 +95,15 @@ static inline void sni_gate_unlock(sn_gate_ *gate, uint64_t word)
     /* release: pairs with the acquire of whoever locks it, or finds it as it now is */
     sni_atomic_store(&gate->word_, word, release);
 }
+
+/* Of a primitive whose word is a number. */
+static inline uint64_t sni_gate_count(uint64_t word)
+{
+    return word / SNI_GATE_UNIT;
+}
+
+/* sni_gate_kind.enter of one that waits until that number is 0. */
+int sni_gate_enter_at_zero(struct sni_guest *guest);
 
 /* ---- the queue, with the gate locked ------------------------------------------------------ */
 

@@ -8,44 +8,26 @@
 
 #include <assert.h>
 
-#define UNIT     (1u << 2)
-#define COUNT(w) ((w) >> 2)
-
 static_assert(sizeof(sn_latch) == 16, "sn_latch has grown");
 
-static int enter(struct sni_guest *guest)
-{
-    sn_latch *latch = guest->object;
-    uint64_t word = sni_gate_lock(&latch->gate_);
-    int rc = SNI_GATE_QUEUED;
-    if (COUNT(word) == 0)
-        rc = 0;
-    else if (guest->until.ns == SN_NOWAIT.ns)
-        rc = -ETIMEDOUT;
-    else
-        sni_gate_push(&latch->gate_, guest);
-    sni_gate_unlock(&latch->gate_, word);
-    return rc;
-}
-
-static const struct sni_gate_kind latch_kind = {.enter = enter, .name = "latch"};
+static const struct sni_gate_kind latch_kind = {.enter = sni_gate_enter_at_zero, .name = "latch"};
 
 int sn_latch_arrive(sn_latch *latch, uint32_t n)
 {
-    uint64_t less = (uint64_t)n * UNIT;
+    uint64_t less = (uint64_t)n * SNI_GATE_UNIT;
     /* relaxed: a guess */
     uint64_t word = sni_atomic_load(&latch->gate_.word_, relaxed);
-    while ((word & SNI_GATE_BITS) == 0 && COUNT(word) >= n)
+    while ((word & SNI_GATE_BITS) == 0 && sni_gate_count(word) >= n)
         /* acq_rel: what all wrote before they came is there for those who wait */
         if (sni_likely(sni_atomic_cas(&latch->gate_.word_, &word, word - less, acq_rel, relaxed)))
             return 0;
     word = sni_gate_lock(&latch->gate_);
-    if (COUNT(word) < n) {
+    if (sni_gate_count(word) < n) {
         sni_gate_unlock(&latch->gate_, word);
         return sni_misuse(-ERANGE, "more have arrived at a latch than it was made for");
     }
     word -= less;
-    if (COUNT(word) == 0)
+    if (sni_gate_count(word) == 0)
         sni_gate_pass_all(&latch->gate_, word, 0);
     else
         sni_gate_unlock(&latch->gate_, word);

@@ -13,8 +13,6 @@
 
 #include <assert.h>
 
-#define UNIT      (1u << 2)
-#define COUNT(w)  ((w) >> 2)
 #define COUNT_MAX UINT32_MAX
 
 static_assert(sizeof(sn_sem) == 16, "sn_sem has grown");
@@ -25,13 +23,13 @@ static void serve(sn_sem *sem, uint64_t word)
     for (;;) {
         struct sni_wakes wakes = {0};
         struct sni_guest *guest;
-        while ((guest = sni_gate_first(&sem->gate_)) != NULL && guest->units <= COUNT(word) &&
-               !sni_wakes_full(&wakes)) {
+        while ((guest = sni_gate_first(&sem->gate_)) != NULL &&
+               guest->units <= sni_gate_count(word) && !sni_wakes_full(&wakes)) {
             uint64_t units = guest->units;
             if (sni_gate_claim(&sem->gate_, guest, 0, &wakes))
-                word -= units * UNIT;
+                word -= units * SNI_GATE_UNIT;
         }
-        bool more = guest != NULL && guest->units <= COUNT(word);
+        bool more = guest != NULL && guest->units <= sni_gate_count(word);
         sni_gate_unlock(&sem->gate_, word);
         sni_wakes_send(&wakes);
         if (!more)
@@ -45,8 +43,8 @@ static int enter(struct sni_guest *guest)
     sn_sem *sem = guest->object;
     uint64_t word = sni_gate_lock(&sem->gate_);
     int rc = SNI_GATE_QUEUED;
-    if (sni_gate_first(&sem->gate_) == NULL && COUNT(word) >= guest->units) {
-        word -= (uint64_t)guest->units * UNIT;
+    if (sni_gate_first(&sem->gate_) == NULL && sni_gate_count(word) >= guest->units) {
+        word -= (uint64_t)guest->units * SNI_GATE_UNIT;
         rc = 0;
     } else if (guest->until.ns == SN_NOWAIT.ns) {
         rc = -ETIMEDOUT;
@@ -76,9 +74,9 @@ int sn_sem_acquire(sn_sem *sem, uint32_t units, sn_deadline until)
     (void)sni_spend_as_self(until.ns);
     /* relaxed: a guess; acquire: pairs with the release of who gave the units back */
     uint64_t word = sni_atomic_load(&sem->gate_.word_, relaxed);
-    while ((word & SNI_GATE_BITS) == 0 && COUNT(word) >= units)
-        if (sni_likely(sni_atomic_cas(&sem->gate_.word_, &word, word - (uint64_t)units * UNIT,
-                                      acquire, relaxed)))
+    while ((word & SNI_GATE_BITS) == 0 && sni_gate_count(word) >= units)
+        if (sni_likely(sni_atomic_cas(&sem->gate_.word_, &word,
+                                      word - (uint64_t)units * SNI_GATE_UNIT, acquire, relaxed)))
             return 0;
     struct sni_guest guest;
     sni_guest_init(&guest, &sem_kind, &sem->gate_, sem, units);
@@ -94,22 +92,23 @@ int sn_sem_release(sn_sem *sem, uint32_t units)
 {
     /* relaxed: a guess; release: pairs with the acquire of who takes the units */
     uint64_t word = sni_atomic_load(&sem->gate_.word_, relaxed);
-    while ((word & SNI_GATE_BITS) == 0 && COUNT(word) + units <= COUNT_MAX)
-        if (sni_likely(sni_atomic_cas(&sem->gate_.word_, &word, word + (uint64_t)units * UNIT,
-                                      release, relaxed)))
+    while ((word & SNI_GATE_BITS) == 0 && sni_gate_count(word) + units <= COUNT_MAX)
+        if (sni_likely(sni_atomic_cas(&sem->gate_.word_, &word,
+                                      word + (uint64_t)units * SNI_GATE_UNIT, release, relaxed)))
             return 0;
     word = sni_gate_lock(&sem->gate_);
-    if (COUNT(word) + units > COUNT_MAX) {
+    if (sni_gate_count(word) + units > COUNT_MAX) {
         sni_gate_unlock(&sem->gate_, word);
         return sni_misuse(-EOVERFLOW, "a semaphore is given back more than it can count");
     }
-    serve(sem, word + (uint64_t)units * UNIT);
+    serve(sem, word + (uint64_t)units * SNI_GATE_UNIT);
     return 0;
 }
 
 uint32_t sn_sem_get(const sn_sem *sem)
 {
-    return (uint32_t)COUNT(sni_atomic_load(&sem->gate_.word_, relaxed)); /* relaxed: a number */
+    return (uint32_t)sni_gate_count(
+        sni_atomic_load(&sem->gate_.word_, relaxed)); /* relaxed: a number */
 }
 
 int sn_sem_finish(sn_sem *sem)

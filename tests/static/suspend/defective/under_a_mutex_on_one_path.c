@@ -5,12 +5,12 @@
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
-SN_SUSPENDS int defect(sn_chan *ch, int *todo)
+SN_SUSPENDS int defect(sn_chan *ch, int *job)
 {
     pthread_mutex_lock(&m);
-    if (*todo == 0)
-        if (sn_chan_recv(ch, todo, SN_FOREVER) < 0) /* roles: 'sn_chan_recv' while mutex */
-            *todo = -1;
+    if (*job == 0)
+        if (sn_chan_recv(ch, job, SN_FOREVER) < 0) /* roles: 'sn_chan_recv' while mutex */
+            *job = -1;
     pthread_mutex_unlock(&m);
-    return *todo;
+    return *job;
 }
