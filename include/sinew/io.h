@@ -36,6 +36,7 @@ typedef struct sn_iov {
  * Suspends: yes.   Threads: any; outside a runtime it blocks the thread.
  * Returns  the events that are there, more than 0; sometimes one that is not there any more
  *          -ETIMEDOUT  `until` has passed
+ *          -ECANCELED  the task was cancelled
  *          -EBADF      not a descriptor
  *          -EINVAL     `events` holds none, or others
  *          -EPERM      SN_URGENT alone, of what never has any: a regular file, a directory. Where

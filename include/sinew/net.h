@@ -19,6 +19,8 @@
  *          -EBADF      closed, before or during the call; or not a handle
  *          -ENOTSOCK   a handle of another kind
  *          -ETIMEDOUT  the deadline passed first
+ *          -ECANCELED  the task was cancelled (sn_cancel) while it waited, or before it had to; the
+ *                      system has no buffer of it any more
  *          -ENOMEM, -EMFILE, -ENFILE, -ENOBUFS  the system has no more
  *          -EDEADLK    a coroutine would block its worker and must await the _op form (misuse)
  *          -EINVAL     NULL where there must be something, or an address that is not one

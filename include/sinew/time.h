@@ -34,7 +34,8 @@ SN_API sn_deadline sn_after(int64_t ns);
  *
  * Suspends: yes.   Threads: any; outside a runtime it blocks the thread.
  * Returns  0
- *          -EDEADLK  a coroutine would block its worker and must await sn_sleep_op (misuse) */
+ *          -ECANCELED  the task was cancelled, and slept no longer
+ *          -EDEADLK    a coroutine would block its worker and must await sn_sleep_op (misuse) */
 SN_API SN_SUSPENDS int sn_sleep(int64_t ns);
 
 /* Sleep until `at`, at least; SN_FOREVER: until the program ends.
