@@ -453,6 +453,44 @@ TASK_TEST(a_cancel_waits_for_the_end_although_it_is_cancelled_itself)
     return 0;
 }
 
+/* Whose wait for a condition is cancelled gets the mutex back, also if it must wait for that. */
+static sn_mutex shared_mutex;
+static sn_cond never_signalled;
+
+static int wait_for_condition(void *arg)
+{
+    (void)arg;
+    if (sn_mutex_lock(&shared_mutex, SN_FOREVER) < 0)
+        return -ECANCELED; /* the other one was faster, and so was who cancels */
+    int rc = sn_cond_wait(&never_signalled, &shared_mutex, SN_FOREVER);
+    CHECK_EQ(sn_mutex_unlock(&shared_mutex), 0);
+    return rc;
+}
+
+static int hold_for_some_turns(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_mutex_lock(&shared_mutex, SN_FOREVER), 0);
+    for (int i = 0; i < 50; i++)
+        sn_yield();
+    return sn_mutex_unlock(&shared_mutex);
+}
+
+TASK_TEST(who_is_cancelled_at_a_condition_waits_for_its_mutex)
+{
+    (void)arg;
+    shared_mutex = (sn_mutex)SN_MUTEX_INIT;
+    never_signalled = (sn_cond)SN_COND_INIT;
+    sn_task *waiter = sn_spawn(wait_for_condition, NULL);
+    for (int i = 0; i < 5; i++)
+        sn_yield();
+    sn_task *holder = sn_spawn(hold_for_some_turns, NULL);
+    for (int i = 0; i < 5; i++)
+        sn_yield();
+    CHECK_EQ(sn_cancel(waiter, NULL), -ECANCELED);
+    return sn_join(holder, NULL);
+}
+
 /* What need not wait takes place. */
 static int use_what_is_there(void *arg)
 {
