@@ -61,6 +61,15 @@
 #define SN_SHADOWING_END_
 #endif
 
+/* Behind the name of a variable: `fn` is called with its address when its block is left. */
+#if defined(__GNUC__) || defined(__clang__)
+#define SN_AT_END_OF_BLOCK(fn) __attribute__((cleanup(fn)))
+#define SN_UNUSED              __attribute__((unused))
+#else
+#define SN_AT_END_OF_BLOCK(fn) SN_NEEDS_GCC_OR_CLANG_HERE_
+#define SN_UNUSED
+#endif
+
 /* An assertion the compiler checks, spelled alike in C and C++. */
 #ifdef __cplusplus
 #define SN_STATIC_ASSERT static_assert

@@ -5,7 +5,9 @@
 
 #include <sinew/addr.h>
 #include <sinew/await.h>
+#include <sinew/cancel.h>
 #include <sinew/chan.h>
+#include <sinew/group.h>
 #include <sinew/io.h>
 #include <sinew/level0.h>
 #include <sinew/local.h>

@@ -54,6 +54,7 @@ typedef struct sn_spawn_options {
     bool keeps_fp;        /* a fiber's rounding mode and other floating point control words are
                            its own; costs some 10 ns per suspension. Otherwise what a task
                            changes, it must change back before it waits or ends              */
+    bool background;      /* of a group: cancelled at its end instead of waited for (group.h)  */
     bool detached;        /* no handle: sn_spawn gives NULL, also if it worked; see `error`     */
     int *error;           /* where to put 0 or the reason why sn_spawn gave NULL                */
 } sn_spawn_options;

@@ -86,13 +86,15 @@ SN_API SN_MUST_USE int sn_interval_init(sn_interval *interval, int64_t period_ns
  *          or as sn_sleep */
 SN_API SN_SUSPENDS SN_MUST_USE int sn_interval_wait(sn_interval *interval);
 
-/* Run `fn(arg)` as a task, for `ns` at most: then it is cancelled (sn_cancel), and waited for. If
- * the caller is cancelled meanwhile, so is the task.
+/* Call `fn(arg)`, for `ns` at most: then each wait in it ends with -ETIMEDOUT, as under SN_DEADLINE
+ * (cancel.h), and it is to return.
  *
- * Suspends: yes.   Threads: inside a runtime.
- * Returns  the function's result
- *          -ETIMEDOUT  the time was up first, and the function has ended since
- *          and what sn_spawn and sn_join say */
+ * Suspends: as the function does.   Threads: in a fiber.
+ * Returns  the function's result; but
+ *          -ETIMEDOUT  the time was up, and it has failed
+ *          -EPERM      outside a runtime; nothing was called
+ *          -EDEADLK    in a coroutine (misuse)
+ *          -EINVAL     no function */
 SN_API SN_SUSPENDS int sn_timeout(sn_task_fn *fn, void *arg, int64_t ns);
 
 SN_END_DECLS

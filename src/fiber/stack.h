@@ -42,7 +42,10 @@ struct sni_stack {
     uint8_t guard;               /* enum sni_guard_kind                                     */
     bool in_use;                 /* between get and put                                     */
     unsigned valgrind_id;
-    struct sni_stack *next; /* while in a cache or the pool: the next colder one            */
+    union {
+        struct sni_stack *next; /* while in a cache or the pool: the next colder one        */
+        void *scopes;           /* while in use: whose fiber it is, see task/scope.c        */
+    };
     struct sni_stack *prev; /* while in the pool: the next warmer one                       */
 };
 

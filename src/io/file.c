@@ -462,7 +462,7 @@ int sni_file_nap(struct sni_file *file, sn_deadline at)
     sni_wait_lend(&w, &lent.lent);
     int rc = sni_wait_commit(&w, at);
     sni_wait_lend(&w, NULL);
-    return rc == -ETIMEDOUT ? 0 : rc;
+    return rc == -ETIMEDOUT && sni_wait_is_past(at) ? 0 : rc;
 }
 
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)

@@ -163,7 +163,7 @@ static ptrdiff_t nap(struct sni_file *file, sn_deadline until)
     ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, last ? until : wake);
     if (rc > 0) /* it is broken: the next try tells, but not in a busy loop */
         rc = sni_file_nap(file, wake);
-    return rc == -ETIMEDOUT && !last ? 0 : rc;
+    return rc == -ETIMEDOUT && !last && sni_wait_is_past(wake) ? 0 : rc;
 }
 
 static ptrdiff_t send_patiently(sn_dgram *dgram, const struct msghdr *msg, sn_deadline until)

@@ -114,18 +114,19 @@ static bool is_transient(ptrdiff_t rc)
 }
 
 /* Wait for `nap_ns`, or until the deadline: for what never comes to a listener, so that a close
- * ends it. Returns 0; -ETIMEDOUT, -EBADF, -EDEADLK */
+ * ends it. Returns 0; -ETIMEDOUT, -ECANCELED, -EBADF, -EDEADLK */
 static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
 {
     sn_deadline wake = sn_after(nap_ns);
     bool last = until.ns <= wake.ns;
     wake = last ? until : wake;
     ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, wake);
-    if (rc == -EBADF || rc == -EDEADLK)
+    if (rc == -ETIMEDOUT && sni_wait_is_past(wake))
+        return last ? -ETIMEDOUT : 0;
+    if (rc == -EBADF || rc == -EDEADLK || rc == -ECANCELED || rc == -ETIMEDOUT)
         return (int)rc;
-    if (rc != -ETIMEDOUT) /* for that wait something is lacking, too */
-        (void)sni_file_nap(file, wake);
-    return last ? -ETIMEDOUT : 0;
+    rc = sni_file_nap(file, wake); /* for that wait something is lacking, too */
+    return rc == 0 && last ? -ETIMEDOUT : (int)rc;
 }
 
 static ptrdiff_t accept_fd(struct sni_file *file, struct sockaddr_storage *addr, uint32_t *bytes,

@@ -282,6 +282,7 @@ static void fiber_main(void *pass)
         task->acting = NULL;
         task->lent = NULL;
         int result = fn(arg);
+        sni_task_finish_up(task);
         w = sni_worker_current(); /* perhaps another than before */
         struct remains r = end_task(w, task, result);
         begin_another_or_leave(w, &r);

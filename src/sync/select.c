@@ -336,7 +336,8 @@ void sni_select_end(struct sni_select *s, bool abandoned)
 
 int sni_select_outcome(struct sni_select *s, int said)
 {
-    if (said == -ETIMEDOUT && s->outside > 0 && s->vigil.timer >= 0) {
+    if (said == -ETIMEDOUT && s->outside > 0 && s->vigil.timer >= 0 &&
+        sni_wait_is_past(sn_deadline_at_(s->vigil.until_ns))) {
         s->vigil.cases[s->vigil.timer].result = 0;
         return s->vigil.timer;
     }

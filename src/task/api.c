@@ -2,6 +2,8 @@
 /* api.c - the public face of tasks: spawn, yield, panic, and questions about oneself.
  *
  * sn_join and its sisters are in task.c, beside the state word that they change. */
+#include "task/ensure.h"
+#include "task/scope.h"
 #include "task/task.h"
 
 #include "base/assert.h"
@@ -60,9 +62,8 @@ int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
         &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
 }
 
-/* A coroutine that is started in its frame, as the macros give it. */
-static struct sni_spawn started(const sn_future_vtable *vt, void *frame, size_t coro_at,
-                                size_t frame_bytes, const sn_spawn_options *opts)
+struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                                    size_t frame_bytes, const sn_spawn_options *opts)
 {
     sn_coro *coro = (sn_coro *)(void *)((char *)frame + coro_at);
     return (struct sni_spawn){.kind = SNI_TASK_CORO,
@@ -75,14 +76,14 @@ static struct sni_spawn started(const sn_future_vtable *vt, void *frame, size_t 
 sn_task *sn_spawn_frame_(const sn_future_vtable *vt, void *frame, size_t coro_at,
                          size_t frame_bytes, const sn_spawn_options *opts)
 {
-    struct sni_spawn what = started(vt, frame, coro_at, frame_bytes, opts);
+    struct sni_spawn what = sni_spawn_of_frame(vt, frame, coro_at, frame_bytes, opts);
     return spawn(&what);
 }
 
 int sn_spawn_frame_detached_(const sn_future_vtable *vt, void *frame, size_t coro_at,
                              size_t frame_bytes, const sn_spawn_options *opts)
 {
-    struct sni_spawn what = started(vt, frame, coro_at, frame_bytes, opts);
+    struct sni_spawn what = sni_spawn_of_frame(vt, frame, coro_at, frame_bytes, opts);
     return spawn_detached(&what);
 }
 
@@ -131,7 +132,8 @@ void sn_panic(const char *fmt, ...)
     if (task == NULL) {
         sn_assert_failed(text != NULL ? text : "a panic outside a task", "sn_panic", 0);
     }
-    sni_task_panic(task, text);
+    sni_panic_unwind(task, text);
+    sni_task_panic(task, text); /* now: waits are over, and use the same place */
     sni_task_home(task)->ops->leave(task);
     abort(); /* leave does not return */
 }
@@ -156,6 +158,5 @@ const char *sn_task_spawned_at(void)
 
 bool sn_cancelled(void)
 {
-    struct sni_task *task = current();
-    return task != NULL && sni_task_is_canceled(task);
+    return sni_scope_why(sni_exec_current()) != 0;
 }

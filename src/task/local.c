@@ -55,6 +55,16 @@ int sn_local_set(const sn_local *key, void *value)
     return 0;
 }
 
+int sni_local_replace(const sn_local *key, void *value)
+{
+    struct sni_task *task = sni_task_running(sni_exec_current());
+    struct sni_local_value *pair = find(task, key);
+    if (pair == NULL)
+        return value != NULL ? add(task, key, value) : 0;
+    pair->value = value;
+    return 0;
+}
+
 void *sn_local_get(const sn_local *key)
 {
     struct sni_task *task = sni_task_running(sni_exec_current());

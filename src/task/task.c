@@ -7,6 +7,8 @@
  * record for ever (arena.h) and the word holds its generation, so an operation with a stale
  * handle fails at its compare and swap, whatever has become of the record. */
 #include "task/local.h"
+#include "task/scope.h"
+#include "task/state.h"
 #include "task/task.h"
 
 #include "base/assert.h"
@@ -17,20 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANDLE   UINT64_C(1)
-#define WAITED   UINT64_C(2)
-#define COMPLETE UINT64_C(4)
-#define CANCELED UINT64_C(8)
-#define QUEUED   UINT64_C(16)
-#define POLLING  UINT64_C(32)
-#define ORPHANED UINT64_C(64)
-#define PANICKED UINT64_C(128)
-#define REF      UINT64_C(256)
-#define REFS     UINT64_C(0xFFFFFF00)
-
 static_assert(sizeof(struct sni_task) <= 192, "a task is small");
 static_assert(offsetof(struct sni_task, context) == 64, "what is hot is in one line");
-static_assert(sizeof(struct sni_task) + SN_FRAME_BYTES_MAX <= SNI_RECORD_BYTES_MAX, "frames fit");
+static_assert(sizeof(struct sni_task) + sizeof(struct sni_member) + SN_FRAME_BYTES_MAX <=
+                  SNI_RECORD_BYTES_MAX,
+              "frames fit");
 
 /* ---- making ---------------------------------------------------------------------------- */
 
@@ -64,10 +57,13 @@ static inline int check(const struct sni_spawn *what)
     return is_inside ? 0 : -EINVAL; /* else the future does not lie in what is copied */
 }
 
-/* The bytes behind the task: a coroutine's frame, or a fiber's copied argument. */
+/* The bytes behind the task: what it is as a member; then a coroutine's frame, or a fiber's copied
+ * argument. */
 static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
 {
     void *tail = task + 1;
+    if (what->is_member)
+        tail = sni_member_of(task) + 1;
     if (what->kind == SNI_TASK_CORO) {
         memcpy(tail, what->frame, what->frame_bytes);
         ptrdiff_t offset = (char *)what->future - (char *)what->frame;
@@ -90,6 +86,7 @@ static inline void fill_in(struct sni_task *task, const struct sni_spawn *what, 
     task->special = 0;
     task->local = 0;
     task->keeps_fp = 0;
+    task->is_member = what->is_member;
     task->unused = 0;
     task->stack = NULL;
     task->at = what->opts->at_;
@@ -134,6 +131,8 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     struct sni_record *record;
     uint64_t id;
     size_t bytes = sizeof(struct sni_task) + what->frame_bytes + what->opts->copy_bytes;
+    if (what->is_member)
+        bytes += sizeof(struct sni_member);
     rc = home->ops->new_record(home, exec, bytes, &record, &id);
     if (rc < 0)
         return rc;
@@ -159,6 +158,12 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     sni_atomic_store(&task->state, generation << 32 | bits, relaxed); /* relaxed: as above */
     *out = task;
     return 0;
+}
+
+void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task)
+{
+    sni_local_drop_all(task);
+    sni_task_home(task)->ops->unspawned(exec, &task->record);
 }
 
 sn_task *sni_task_handle(struct sni_task *task)
@@ -204,6 +209,12 @@ bool sni_task_is_canceled(const struct sni_task *task)
     return (sni_atomic_load(&task->state, relaxed) & CANCELED) != 0;
 }
 
+bool sni_task_has_panicked(const struct sni_task *task)
+{
+    /* relaxed: the task itself asks, or who has acquired its end */
+    return (sni_atomic_load(&task->state, relaxed) & PANICKED) != 0;
+}
+
 void sni_task_panic(struct sni_task *task, char *text)
 {
     task->panic_text = text;
@@ -219,11 +230,13 @@ void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
         sni_local_drop_all(task);
     sni_atomic_store(&task->result, result, relaxed); /* relaxed: released by the next */
     sni_task_home(task)->ops->ended(exec, task);
+    if (sni_unlikely(task->is_member))
+        sni_group_ended(task, result);
     /* One step sets COMPLETE and gives up the reference. A joiner that waits has one, too, until
      * it is claimed. acq_rel: releases the result and all use of the record; acquires `joiner`
      * from the one who set WAITED, and everything before the record is freed */
     uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
-    sni_assert(!(before & COMPLETE), "a task ended twice");
+    sni_assert(!(before & (COMPLETE | SCOPED)), "a task ended twice, or in an open group or scope");
     if (before & WAITED)
         (void)sni_wait_claim_last(task->joiner, 0);
     else if ((before & REFS) == REF)
@@ -269,6 +282,7 @@ static void run_inline(struct sni_task *task)
     volatile int result = -ECONNABORTED; /* if it panics */
     if (_setjmp(frame.out) == 0) {
         result = task->fn(task->arg);
+        sni_task_finish_up(task);
     }
     sni_task_end(sni_exec_current(), task, result);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
@@ -405,42 +419,11 @@ static bool join_ended(struct sni_exec *exec, sn_task *handle, int *result)
 
 /* ---- cancelling ------------------------------------------------------------------------ */
 
-static int waker_wake_by_ref(void *data);
-
-/* CANCELED is set: see to it that the task learns of it. */
-static void tell_cancelled(struct sni_task *task)
-{
-    if (task->kind == SNI_TASK_CORO)
-        (void)waker_wake_by_ref(task);
-    else if (sni_wait_cancel(&task->wait, &task->lent))
-        sni_task_home(task)->ops->ready(task);
-}
-
-void sni_task_cancel(struct sni_task *task)
-{
-    /* seq_cst: between the bit and the look at the wait, as the parking is between the wait and the
-     * look at the bit */
-    uint64_t before = sni_atomic_fetch_or(&task->state, CANCELED, seq_cst);
-    if (!(before & (CANCELED | COMPLETE)))
-        tell_cancelled(task);
-}
-
-bool sni_task_parked(struct sni_task *task)
-{
-    if (sni_wait_park(&task->wait))
-        return true;
-    /* From here on others may resume it, and it may even end: then this is another task's word, and
-     * what is cancelled is cancelled. seq_cst: see above */
-    if (sni_likely(!(sni_atomic_load(&task->state, seq_cst) & CANCELED)))
-        return false;
-    return sni_wait_cancel(&task->wait, &task->lent);
-}
-
-/* CANCELED was set with the clearing of HANDLE. Who waits here goes on when the task is gone. */
+/* Who waits here goes on when the task is gone. */
 static int cancel_and_wait_for(struct sni_task *task)
 {
     bool was_shielded = sni_wait_shield(true);
-    tell_cancelled(task);
+    sni_scope_cancel_task(task, -ECANCELED);
     int rc = wait_for_end(task);
     (void)sni_wait_shield(was_shielded);
     return rc;
@@ -491,19 +474,6 @@ int sni_task_look(sn_task *handle)
     return (state & COMPLETE) != 0 ? 0 : -EAGAIN;
 }
 
-int sni_task_wait(sn_task *handle)
-{
-    struct sni_task *task;
-    int rc = use_up(sni_exec_current(), handle, 0, true, &task);
-    if (rc < 0)
-        return rc;
-    if (!sni_task_is_complete(task))
-        rc = wait_for_end(task);
-    if (rc == 0)
-        sni_task_restore_handle(task);
-    return rc;
-}
-
 int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
 {
     return use_up(sni_exec_current(), handle, 0, false, out);
@@ -551,6 +521,11 @@ static int waker_wake_by_ref(void *data)
     return 0;
 }
 
+void sni_task_wake(struct sni_task *task)
+{
+    (void)waker_wake_by_ref(task);
+}
+
 static void waker_drop(void *data)
 {
     sni_task_unref(sni_exec_current(), data);
@@ -578,6 +553,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
         (void)sn_future_cancel(task->future);
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
+        sni_task_finish_up(task);
         sni_task_end(exec, task, p.value);
         return false;
     }

@@ -4,7 +4,7 @@
  * The state word, and who may touch what under which bit:
  *
  *     bits 63..32  the record's generation: a compare and swap with a stale handle fails
- *     bits 31..8   references: one of the scheduler until the end, one of the handle, one
+ *     bits 31..10  references: one of the scheduler until the end, one of the handle, one
  *                  for each waker. The last one frees the record
  *     HANDLE       somebody may still join. Cleared once, by whoever uses the handle up
  *     WAITED       `joiner` is set. Set by the one who cleared HANDLE
@@ -14,9 +14,15 @@
  *     POLLING      coroutines: a worker polls it, or has queued it again after it did
  *     ORPHANED     its runtime is gone; `home_` is the home of orphans
  *     PANICKED     it ended, or is about to end, by sn_panic; `panic_text` says why
+ *     LOCKED       somebody looks at its scopes or changes them (scope.c), and the next two
+ *     SCOPED       fibers: it is in scopes, which `stack->scopes` lists
+ *     DOOMED       fibers (the bit of QUEUED): its waits are to end now, because it is cancelled or
+ *                  the innermost scope is
+ *     EXPIRED      fibers (the bit of POLLING): with DOOMED; it is a deadline that ends them
  *
  * Rules
- *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c.
+ *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c or, for
+ *      the last four, scope.c.
  *   2. `joiner` is written by the one who cleared HANDLE, before it sets WAITED (release); read
  *      by the one who sets COMPLETE, if it finds WAITED (acquire). One of the two finds the
  *      other: both bits are set in the same word.
@@ -25,8 +31,8 @@
  *      leaving the word alone: until the next poll clears QUEUED, further wakes have nothing to do.
  *      Otherwise the one who sets QUEUED queues it. So a wake is never lost, a task is in one
  *      queue at most, and one thread polls it at a time.
- *   5. A fiber is resumed by its waiter's claim alone (wait.h): it uses neither QUEUED nor
- *      POLLING, and has no wakers. */
+ *   5. A fiber is resumed by its waiter's claim alone (wait.h): it is neither QUEUED nor POLLING,
+ *      and has no wakers. */
 #ifndef SINEW_TASK_TASK_H
 #define SINEW_TASK_TASK_H
 
@@ -65,7 +71,8 @@ struct sni_task {
     uint8_t special : 1;    /* immutable: local, or of another than normal priority         */
     uint8_t local : 1;      /* immutable                                                    */
     uint8_t keeps_fp : 1;   /* immutable                                                    */
-    uint8_t unused : 3;     /* 0                                                            */
+    uint8_t is_member : 1;  /* immutable: of a group; a struct sni_member follows the record  */
+    uint8_t unused : 2;     /* 0                                                            */
 
     /* The second: what fibers need, and what people ask for. */
     struct sni_context context; /* fiber: its executor, while it does not run               */
@@ -147,7 +154,15 @@ struct sni_spawn {
     void *frame;
     size_t frame_bytes;
     const sn_spawn_options *opts;
+    bool is_member; /* of a group, which fills in the struct sni_member (scope.h) */
 };
+
+/* A coroutine that is started in its frame, as the macros give it. */
+struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, size_t coro_at,
+                                    size_t frame_bytes, const sn_spawn_options *opts);
+
+/* Call the hooks that the running task was given by sn_ensure (ensure.c). */
+void sni_hooks_run(struct sni_task *task);
 
 /* In what follows `exec` is that of the calling thread, or NULL: read once and passed along,
  * because reading it is a call. It is good until the next suspension.
@@ -157,6 +172,9 @@ struct sni_spawn {
  * Returns  0, -ENOMEM, -EINVAL */
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out);
+
+/* It is not to be queued after all: it never was. */
+void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task);
 
 /* The handle of a task that has one. */
 sn_task *sni_task_handle(struct sni_task *task);
@@ -183,9 +201,16 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
 /* The task of a handle that the caller owns and has not used up. */
 struct sni_task *sni_task_of_handle(sn_task *handle);
 
-/* Ask the task, which the caller holds, to end: its wait, and each that it begins from now on, ends
- * with -ECANCELED; a coroutine is cancelled. Any thread. */
-void sni_task_cancel(struct sni_task *task);
+/* Whoever runs a task calls this on its stack, or in its poll, when its function has returned and
+ * before sni_task_end: it may wait, and go on on another thread. */
+static inline void sni_task_finish_up(struct sni_task *task)
+{
+    if (sni_unlikely(task->locals != NULL))
+        sni_hooks_run(task);
+}
+
+/* A coroutine task is to be polled. */
+void sni_task_wake(struct sni_task *task);
 
 /* For executors, instead of sni_wait_published: the fiber of `task`, which waits, is saved and may
  * be resumed from now on.
@@ -197,11 +222,6 @@ bool sni_task_parked(struct sni_task *task);
  *
  * Returns  0; -EAGAIN: not yet; -ESRCH, -EDEADLK as sn_join */
 int sni_task_look(sn_task *handle);
-
-/* Wait for the end of a task without using up its handle, which the caller owns.
- *
- * Returns  0; -ECANCELED; -EDEADLK (misuse) as sn_join */
-int sni_task_wait(sn_task *handle);
 
 /* Poll a coroutine task that was taken from a queue.
  *
@@ -236,9 +256,11 @@ bool sni_task_hold(struct sni_task *task);
  * Gives up the caller's reference. */
 void sni_task_abandon(struct sni_task *task);
 
-/* Questions about the state word: has it ended, may it still be joined, was it asked to end. */
+/* Questions about the state word: has it ended, may it still be joined, was it asked to end, did it
+ * panic. */
 bool sni_task_is_complete(const struct sni_task *task);
 bool sni_task_has_handle(const struct sni_task *task);
 bool sni_task_is_canceled(const struct sni_task *task);
+bool sni_task_has_panicked(const struct sni_task *task);
 
 #endif

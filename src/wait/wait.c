@@ -22,7 +22,8 @@
  * the task only, and not what it waits at; and a frame may be gone at any time. So the state of a
  * fiber's wait is not in the frame but in the fiber's record, whose memory stays one for ever. A
  * canceller claims there like anybody else. That it may meet another wait than it has looked at
- * does no harm, as all of them are to end; and between waits it finds CLAIMED. A wait that is not
+ * does no harm, as all of them are to end, until the fiber has left the scope that was cancelled,
+ * which it cannot while a canceller is at work (task/scope.c); and between waits it finds CLAIMED. A wait that is not
  * to be claimed but to be asked to end (HOOKED) is *pinned*: its owner, once claimed, does not go
  * on before the canceller has let go. So the frame is there while `interrupt` is called.
  *
@@ -118,15 +119,15 @@ bool sni_wait_shield(bool on)
 }
 
 /* Pinned: its frame is there. */
-static void interrupt_pinned(sni_wait_word *word, struct sni_lent *const *lent)
+static void interrupt_pinned(sni_wait_word *word, struct sni_lent *const *lent, int why)
 {
     struct sni_waiter *w = (*lent)->waiter;
-    w->interrupt(w, -ECANCELED);
+    w->interrupt(w, why);
     /* release: pairs with the acquire of the owner that waits for it */
     sni_atomic_fetch_and(word, ~(uint32_t)SNI_WAIT_PINNED, release);
 }
 
-bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent)
+bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
 {
     const uint32_t untouchable = SNI_WAIT_HELD | SNI_WAIT_SHIELDED | SNI_WAIT_PINNED;
     uint32_t found = sni_atomic_load(word, seq_cst); /* seq_cst: see "Orders" */
@@ -134,13 +135,13 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent)
         if (sni_wait_is_claimed_(found) || (found & untouchable) != 0)
             return false;
         bool is_hooked = (found & SNI_WAIT_HOOKED) != 0;
-        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : claimed_with(found, -ECANCELED);
+        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : claimed_with(found, why);
         /* acq_rel: as in claim; acquires what was lent. relaxed on failure: look again */
         if (!sni_atomic_cas(word, &found, next, acq_rel, relaxed))
             continue;
         if (!is_hooked)
             return (found & SNI_WAIT_STATE) == SNI_WAIT_PARKED;
-        interrupt_pinned(word, lent);
+        interrupt_pinned(word, lent, why);
         return false;
     }
 }
@@ -161,8 +162,7 @@ static int settled(const struct sni_waiter *w)
 
 /* ---- waiting ---------------------------------------------------------------------------- */
 
-/* The deadline has passed before anybody slept. */
-static bool is_past(sn_deadline until)
+bool sni_wait_is_past(sn_deadline until)
 {
     return until.ns <= 0 || (until.ns != SN_FOREVER.ns && until.ns <= sni_now_ns());
 }
@@ -171,7 +171,7 @@ static int wait_as_fiber(struct sni_waiter *w, sn_deadline until)
 {
     struct sni_exec *exec = sni_exec_current();
     int why = 0;
-    if (is_past(until))
+    if (sni_wait_is_past(until))
         why = -ETIMEDOUT;
     else if (until.ns != SN_FOREVER.ns && w->ops->suspend_until == NULL)
         why = -ENOTSUP;

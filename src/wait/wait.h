@@ -78,11 +78,16 @@ static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *ex
 
 /* Cancelling. A fiber that keeps the state of its waits in a place that outlives its frames
  * (sni_exec_ops.wait_at) can be cancelled by anybody who knows that place: its wait, if there is
- * one, ends with -ECANCELED. Whoever asks for it remembers that first, and the executor looks after
- * it has parked the fiber, so that neither misses the other (sni_task_parked).
+ * one, ends with `why`, which is -ECANCELED or -ETIMEDOUT. Whoever asks for it remembers that
+ * first, and the executor looks after it has parked the fiber, so that neither misses the other
+ * (sni_task_parked).
  *
  * Returns  true if the fiber must be resumed by the caller */
-bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent);
+bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why);
+
+/* Whether `until` has passed: what a wait that ended with -ETIMEDOUT asks if it must know whether
+ * that was its own deadline, or one of a scope around it. */
+bool sni_wait_is_past(sn_deadline until);
 
 /* After begin: not to be cancelled before sni_wait_hook, and then by w->interrupt alone; what was
  * lent has w. For waits that end only when somebody else has let go, like the kernel. */

@@ -161,13 +161,12 @@ TEST(an_alarm_rings_although_its_worker_is_stuck_in_a_long_task, .limit_s = 80)
 
 static int until_cancelled(void *arg)
 {
-    (void)arg;
     int rc = 0;
     for (int i = 0; i < 100000 && !sn_cancelled(); i++) {
         rc = sn_sleep(SN_US(200));
-        CHECK(rc == 0 || (rc == -ECANCELED && sn_cancelled()));
+        CHECK(rc == 0 || (rc == -ETIMEDOUT && sn_cancelled()));
     }
-    return sn_cancelled() ? 7 : -EIO;
+    return sn_cancelled() ? *(int *)arg : 1;
 }
 
 static int at_once(void *arg)
@@ -178,7 +177,9 @@ static int at_once(void *arg)
 TASK_TEST(a_time_out_cancels_and_waits)
 {
     (void)arg;
-    CHECK_EQ(sn_timeout(until_cancelled, NULL, SN_MS(3)), -ETIMEDOUT);
+    CHECK_EQ(sn_timeout(until_cancelled, &(int){-EIO}, SN_MS(3)), -ETIMEDOUT);
+    CHECK_EQ(sn_timeout(until_cancelled, &(int){7}, SN_MS(3)), 7);
+    CHECK(!sn_cancelled());
     CHECK_EQ(sn_timeout(at_once, (void *)42, SN_S(100)), 42);
     CHECK_EQ(sn_timeout(NULL, NULL, SN_S(100)), -EINVAL);
     return 0;
