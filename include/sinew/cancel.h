@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel.h - being cancelled: deadlines around blocks, shields, and what is done at the end (R61-R63).
+/* cancel.h - being cancelled: deadlines around blocks, shields, and hooks for the end (R61-R63).
  *
  *     SN_DEADLINE(sn_after(SN_MS(50))) {
  *         rc = ask(server, &answer);          // any wait in here, however deep, ends in time

@@ -81,7 +81,7 @@ typedef struct sn_group_report {
  *          -EPERM   not in a fiber */
 #define sn_group_open(...) SN_GROUP_OPEN_(__VA_ARGS__, )
 
-/* Wait until all children have ended, those spawned meanwhile included; cancel and await the ones in
+/* Wait until all children have ended, those spawned meanwhile included; cancel and await those in
  * the background; call the hooks; and close the group. The wait is not cancelled: if the group is
  * reached, the children are.
  *

@@ -371,6 +371,7 @@ static int join_group(struct sni_group *g, struct sni_task *task, bool is_backgr
 {
     struct sni_member *member = sni_member_of(task);
     *member = (struct sni_member){.group = g, .is_background = is_background};
+    sni_list_init(&member->link);
     sni_mutex_lock(&g->lock);
     int rc = g->why;
     if (rc == 0) {

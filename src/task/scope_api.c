@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scope_api.c - the public face of scopes without children: deadlines and shields around a block. */
+/* scope_api.c - the public face of scopes that have no children: deadlines and shields around a
+ * block, and time-outs around a function, which are nothing else. */
 #include "task/scope.h"
 
 #include "base/assert.h"

@@ -23,9 +23,10 @@
  * fiber's wait is not in the frame but in the fiber's record, whose memory stays one for ever. A
  * canceller claims there like anybody else. That it may meet another wait than it has looked at
  * does no harm, as all of them are to end, until the fiber has left the scope that was cancelled,
- * which it cannot while a canceller is at work (task/scope.c); and between waits it finds CLAIMED. A wait that is not
- * to be claimed but to be asked to end (HOOKED) is *pinned*: its owner, once claimed, does not go
- * on before the canceller has let go. So the frame is there while `interrupt` is called.
+ * which it cannot while a canceller is at work (task/scope.c); and between waits it finds CLAIMED.
+ * A wait that is not to be claimed but to be asked to end (HOOKED) is *pinned*: its owner, once
+ * claimed, does not go on before the canceller has let go. So the frame is there while `interrupt`
+ * is called.
  *
  * Rejected: a word that says where the waiter is, taken out by its owner after each wait (one more
  * read-modify-write for all waits, for the sake of those that are cancelled).

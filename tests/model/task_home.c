@@ -21,7 +21,9 @@ static struct {
     bool gone;
     SNI_ATOMIC(uint32_t) visitors; /* who free a record right now: the home stays until they left */
     SNI_ATOMIC(uint32_t) resumed;  /* of the one fiber that waits */
-    struct life *waited_for;       /* by that one                 */
+    SNI_ATOMIC(uint32_t) to_park;  /* what the parker is asked for */
+    bool has_parker;
+    struct life *waited_for; /* by that one                 */
 } here;
 
 /* ---- the region of all records -------------------------------------------------------------- */
@@ -130,10 +132,46 @@ static const struct sni_home_ops home_ops = {
 
 /* ---- fibers that wait ------------------------------------------------------------------------ */
 
+enum { IDLE, PARK, QUIT };
+
+static void ask_parker(uint32_t what)
+{
+    sni_atomic_store(&here.to_park, what, release); /* release: pairs with home_parker */
+    sni_plat_unpark(&here.to_park.raw_, 1);
+}
+
+void home_has_parker(void)
+{
+    here.has_parker = true;
+}
+
+void home_quit_parker(void)
+{
+    ask_parker(QUIT);
+}
+
+void home_parker(struct sni_task *fiber)
+{
+    struct sni_task_exec me = home_exec(NULL);
+    sni_exec_set(&me.exec);
+    for (;;) {
+        uint32_t what;
+        while ((what = sni_atomic_exchange(&here.to_park, IDLE, acquire)) == IDLE) /* as above */
+            (void)sni_plat_park(&here.to_park.raw_, IDLE, INT64_MAX);
+        if (what == QUIT)
+            break;
+        if (sni_task_parked(fiber))
+            home_resume();
+    }
+    sni_exec_set(NULL);
+}
+
 static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 {
     (void)waiter;
-    if (sni_task_parked(exec->fiber))
+    if (here.has_parker)
+        ask_parker(PARK);
+    else if (sni_task_parked(exec->fiber))
         return;
     while (sni_atomic_load(&here.resumed, acquire) == 0) /* acquire: pairs with resume */
         (void)sni_plat_park(&here.resumed.raw_, 0, INT64_MAX);

@@ -55,6 +55,12 @@ void home_check_over(const struct life *life);
  * where it is. */
 struct sni_task_exec home_exec(struct sni_task *fiber);
 
+/* As it is in life: when a fiber waits, somebody else parks it, while others may resume it already.
+ * In setup; then one thread is the parker, until it is told to quit by the fiber's. */
+void home_has_parker(void);
+void home_parker(struct sni_task *fiber);
+void home_quit_parker(void);
+
 /* The fiber that waits goes on: for a model's own hook `ready`. */
 void home_resume(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cancel.c - cancelling a fiber that waits (R61), all interleavings: src/wait/wait.c and
- * src/task/task.c between who waits, who would end the wait, and who cancels.
+ * src/task/scope.c between who waits, who would end the wait, and who cancels.
  *
  * Whatever the order: the wait ends once, the fiber is resumed once, and a cancellation is never
  * lost, be it that it came before the wait, in its middle, or just after another had ended it. */
@@ -9,12 +9,15 @@
 
 #include "harness.h"
 #include "plat/thread.h"
+#include "task/scope.h"
+#include "task/state.h"
 
 #include <sinew/errno.h>
 
 enum { NOT_YET = 7777, SERVED = 5 };
 
 static struct sni_task fiber; /* who waits */
+static struct sni_stack stack;
 static struct sni_mutex lock;
 static struct sni_waiter *listed; /* under the lock: at something that serves one */
 static int first, second;         /* what the waits returned */
@@ -33,6 +36,8 @@ static void reset(void)
     fiber = (struct sni_task){.kind = SNI_TASK_FIBER};
     sni_atomic_store(&fiber.home_, home_exec(NULL).home, relaxed); /* relaxed, both: in setup */
     sni_atomic_store(&fiber.wait, SNI_WAIT_CLAIMED, relaxed);
+    sni_atomic_store(&fiber.state, REF, relaxed);
+    fiber.stack = &stack;
     lock = (struct sni_mutex)SNI_MUTEX_INIT;
     listed = NULL;
     first = second = NOT_YET;
@@ -40,7 +45,7 @@ static void reset(void)
 
 static void canceller(void)
 {
-    sni_task_cancel(&fiber);
+    sni_scope_cancel_task(&fiber, -ECANCELED);
 }
 
 /* ---- a wait that is claimed ------------------------------------------------------------------ */
@@ -153,6 +158,75 @@ TEST(cancel_a_join_learns_of_the_end_or_keeps_its_handle, .limit_s = 60)
     model_holds(&join_or_cancel, &(struct model_options){.store_buffers = true, .random = 5000});
 }
 
+/* ---- a scope that is left -------------------------------------------------------------------- */
+
+static struct sni_scope scope;
+static bool is_open; /* under the lock */
+static SNI_ATOMIC(uint32_t) has_begun;
+
+static void reset_scope(void)
+{
+    reset();
+    is_open = true;
+    home_has_parker();
+    sni_atomic_store(&has_begun, 0, relaxed); /* relaxed: in setup */
+}
+
+/* In the scope it may be cancelled, behind it no more. */
+static void waits_in_scope_and_behind(void)
+{
+    struct sni_task_exec me = home_exec(&fiber);
+    sni_exec_set(&me.exec);
+    scope.group = NULL;
+    MODEL_CHECK(sni_scope_enter(&scope, SNI_SCOPE_OPEN, SN_FOREVER) == 0);
+    sni_atomic_store(&has_begun, 1, release); /* release: pairs with who cancels */
+    sni_plat_unpark(&has_begun.raw_, 1);
+    first = wait_to_be_served();
+    sni_mutex_lock(&lock);
+    is_open = false;
+    sni_mutex_unlock(&lock);
+    sni_scope_leave(&scope);
+    home_suspend_again();
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    (void)sni_wait_claim(&w, SERVED);
+    second = sni_wait_commit(&w, SN_FOREVER);
+    sni_exec_set(NULL);
+    home_quit_parker();
+}
+
+static void cancels_scope(void)
+{
+    while (sni_atomic_load(&has_begun, acquire) == 0) /* acquire: pairs with the above */
+        (void)sni_plat_park(&has_begun.raw_, 0, INT64_MAX);
+    sni_mutex_lock(&lock);
+    if (is_open)
+        sni_scope_cancel(&scope, -ECANCELED, NULL);
+    sni_mutex_unlock(&lock);
+}
+
+static void parker(void)
+{
+    home_parker(&fiber);
+}
+
+static void check_left(void)
+{
+    MODEL_CHECK(first == SERVED || first == -ECANCELED);
+    MODEL_CHECK(second == SERVED);
+    /* relaxed: all have ended */
+    MODEL_CHECK(sni_atomic_load(&fiber.state, relaxed) == REF);
+}
+
+static const struct model scope_left = {
+    reset_scope, {waits_in_scope_and_behind, parker, server, cancels_scope}, check_left};
+
+TEST(cancel_of_a_scope_ends_no_wait_behind_it, .limit_s = 60)
+{
+    model_holds(&scope_left, &(struct model_options){.preemptions = 2, .random = 20000});
+    model_holds(&scope_left, &(struct model_options){.store_buffers = true, .random = 5000});
+}
+
 /* ---- planted --------------------------------------------------------------------------------- */
 
 TEST(cancel_planted_hook_without_compare_and_swap_is_found)
@@ -169,5 +243,13 @@ TEST(cancel_planted_claim_without_compare_and_swap_is_found)
                 &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW,
                                         .function = "sni_wait_cancel",
                                         .preemptions = 3},
+                "");
+}
+
+TEST(cancel_planted_lock_of_scopes_without_compare_and_swap_is_found)
+{
+    model_finds(&scope_left,
+                &(struct model_options){
+                    .plant = MODEL_PLANT_SPLIT_RMW, .function = "lock_if_alive", .preemptions = 3},
                 "");
 }

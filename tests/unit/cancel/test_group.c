@@ -66,7 +66,7 @@ TASK_TEST(results_come_in_the_order_of_the_spawns)
     return 0;
 }
 
-/* ---- ways out ------------------------------------------------------------------------------- */
+/* ---- ways out -------------------------------------------------------------------------------- */
 
 static int returns_from_scope(counter *told)
 {
@@ -145,6 +145,8 @@ TASK_TEST(a_panic_leaves_no_child_behind)
     return 0;
 }
 
+static sn_event has_children;
+
 static int waits_for_children(void *arg)
 {
     int rc = 0;
@@ -152,6 +154,7 @@ static int waits_for_children(void *arg)
     {
         CHECK(sn_group_spawn(g, ends_when_told, arg) >= 0);
         CHECK(sn_group_spawn(g, ends_when_told, arg) >= 0);
+        CHECK_EQ(sn_event_set(&has_children), 0);
     }
     CHECK(sn_cancelled());
     return rc;
@@ -162,17 +165,16 @@ TASK_TEST(a_cancelled_parent_takes_its_children_along)
     (void)arg;
     counter told = {0};
     sn_exit how;
+    has_children = (sn_event)SN_EVENT_INIT;
     sn_task *t = sn_spawn(waits_for_children, &told);
-    for (int i = 0; i < 20; i++)
-        sn_yield();
+    CHECK_EQ(sn_event_wait(&has_children, SN_FOREVER), 0);
     CHECK_EQ(sn_cancel(t, &how), -ECANCELED);
     CHECK_EQ(how.kind, SN_EXIT_CANCELED);
-    int got = load(&told);
-    CHECK(got == 2 || got == 0); /* 0: it was cancelled before it had begun */
+    CHECK_EQ(load(&told), 2);
     return 0;
 }
 
-/* ---- policies --------------------------------------------------------------------------------- */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 static int fails_soon(void *arg)
 {
@@ -268,7 +270,7 @@ TASK_TEST(a_cancelled_group_ends_well_and_what_is_around_it_goes_on)
     return 0;
 }
 
-/* ---- limits, background, siblings ---------------------------------------------------------- */
+/* ---- limits, background, siblings ------------------------------------------------------------ */
 
 static struct {
     counter now, most;
@@ -369,7 +371,7 @@ TASK_TEST(children_in_the_background_are_cancelled_at_the_end)
     return 0;
 }
 
-/* ---- coroutines as children -------------------------------------------------------------------- */
+/* ---- coroutines as children ------------------------------------------------------------------ */
 
 typedef struct naps {
     sn_coro coro;
@@ -411,7 +413,7 @@ TASK_TEST(coroutines_are_children_like_fibers)
     return 0;
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 TASK_TEST(what_cannot_be_spawned_fails_the_group)
 {
@@ -449,7 +451,7 @@ TEST(a_group_outside_a_task_is_refused)
 }
 #endif
 
-/* ---- trees --------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 struct tree {
     int depth;
