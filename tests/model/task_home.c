@@ -79,11 +79,20 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     sni_atomic_fetch_sub(&here.visitors, 1, release); /* release: as above */
 }
 
+static void begin_life(struct sni_task *task)
+{
+    /* relaxed: the record is ours */
+    uint32_t born = sni_atomic_load(&task->record.generation, relaxed);
+    *life_of(task) = (struct life){.task = task, .born = born};
+}
+
 static void spawned(struct sni_exec *exec, struct sni_task *task)
 {
     (void)exec;
-    (void)task;
-    model_fail("tasks are made by home_fiber and home_coroutine");
+    if (here.hooks.spawned == NULL)
+        model_fail("tasks are made by home_fiber and home_coroutine");
+    begin_life(task);
+    here.hooks.spawned(task);
 }
 
 static void ready(struct sni_task *task)
@@ -227,13 +236,20 @@ void home_reset(const struct home_hooks *hooks)
         here.hooks = *hooks;
 }
 
+void home_have_records(size_t bytes)
+{
+    struct sni_record *records[HOME_TASKS_MAX];
+    for (int i = 0; i < HOME_TASKS_MAX; i++)
+        MODEL_CHECK(sni_record_get(&here.shelf, bytes, &records[i]) == 0);
+    for (int i = 0; i < HOME_TASKS_MAX; i++)
+        sni_record_put(&here.shelf, records[i]);
+}
+
 static struct sni_task *make(const struct sni_spawn *what, bool handle)
 {
     struct sni_task *task;
     MODEL_CHECK(sni_task_new(&here.home, NULL, what, handle, &task) == 0);
-    /* relaxed: the record is ours */
-    uint32_t born = sni_atomic_load(&task->record.generation, relaxed);
-    *life_of(task) = (struct life){.task = task, .born = born};
+    begin_life(task);
     return task;
 }
 

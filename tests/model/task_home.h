@@ -25,9 +25,10 @@ struct life {
     struct model_data result; /* rule 3                                                     */
 };
 
-/* What a model decides about its tasks; NULL: never asked (ready), nothing to add (ended), no
- * (take_unstarted). */
+/* What a model decides about its tasks; NULL: never asked (ready), never done (spawned), nothing to
+ * add (ended), no (take_unstarted). */
 struct home_hooks {
+    void (*spawned)(struct sni_task *task);
     void (*ready)(struct sni_task *task);
     void (*ended)(struct sni_task *task);
     bool (*take_unstarted)(struct sni_task *task);
@@ -35,6 +36,10 @@ struct home_hooks {
 
 /* In setup: no tasks yet. */
 void home_reset(const struct home_hooks *hooks);
+
+/* In setup: threads will spawn tasks of that size. Else the first execution, which fills the shelf,
+ * would be longer than the others. */
+void home_have_records(size_t bytes);
 
 /* A new task, in setup or by a thread. */
 struct sni_task *home_fiber(sn_task_fn *fn, bool handle);
