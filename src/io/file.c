@@ -391,6 +391,16 @@ static ptrdiff_t ask_now(int fd, unsigned events)
     return op.result;
 }
 
+/* A wait for events has ended with `got`. Cancelled, it may never have asked: what is there counts.
+ */
+static ptrdiff_t unless_there(ptrdiff_t got, int fd, unsigned events)
+{
+    if (sni_likely(got != -ECANCELED))
+        return got;
+    got = ask_now(fd, events);
+    return got == -ETIMEDOUT ? -ECANCELED : got;
+}
+
 static bool is_closed(struct sni_file *file)
 {
     /* relaxed: a close that comes later finds the wait, if there is one */
@@ -426,6 +436,15 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     return 0;
 }
 
+/* Cancelled, and it was not even tried: what need not wait takes place. */
+static SNI_COLD ptrdiff_t try_at_last(struct sni_file *file, struct sni_op *op,
+                                      enum sni_direction way)
+{
+    ptrdiff_t result = sni_op_try(op, file->fd);
+    sni_file_tried(file, way, result, op->bytes, 0);
+    return result == -EAGAIN ? -ECANCELED : result;
+}
+
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until)
 {
     enum sni_direction way = direction_of[op->kind];
@@ -445,6 +464,8 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             return result;
         }
         result = wait_for(file, op, ticket, dry, until, &again);
+        if (sni_unlikely(result == -ECANCELED && dry))
+            return try_at_last(file, op, way);
         if (!again)
             return result;
     }
@@ -475,6 +496,7 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
         return rc;
     uint32_t ticket = sni_file_proof(file, events);
     ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, true, until);
+    got = unless_there(got, file->fd, events);
     for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
         if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
             sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
@@ -490,5 +512,5 @@ ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
     if (rc < 0)
         return rc;
     uint32_t ticket = 0;
-    return poll_for(NULL, fd, driver, events, &ticket, false, until);
+    return unless_there(poll_for(NULL, fd, driver, events, &ticket, false, until), fd, events);
 }
