@@ -114,17 +114,19 @@ static bool is_transient(ptrdiff_t rc)
 }
 
 /* Wait for `nap_ns`, or until the deadline: for what never comes to a listener, so that a close
- * ends it. Returns 0; -ETIMEDOUT, -EBADF, -EDEADLK */
+ * ends it. Returns 0; -ETIMEDOUT, -EBADF, -ECANCELED, -EDEADLK */
 static int back_off(struct sni_file *file, int64_t nap_ns, sn_deadline until)
 {
     sn_deadline wake = sn_after(nap_ns);
     bool last = until.ns <= wake.ns;
     wake = last ? until : wake;
     ptrdiff_t rc = sni_file_wait(file, SNI_PRIORITY, wake);
-    if (rc == -EBADF || rc == -EDEADLK)
+    if (rc == -EBADF || rc == -ECANCELED || rc == -EDEADLK)
         return (int)rc;
     if (rc != -ETIMEDOUT) /* for that wait something is lacking, too */
-        (void)sni_file_nap(file, wake);
+        rc = sni_file_nap(file, wake);
+    if (rc == -ECANCELED)
+        return (int)rc;
     return last ? -ETIMEDOUT : 0;
 }
 
@@ -142,7 +144,7 @@ static ptrdiff_t accept_fd(struct sni_file *file, struct sockaddr_storage *addr,
             return rc;
         int over = back_off(file, nap_ns, until);
         if (over < 0)
-            return over == -EBADF ? over : rc;
+            return over == -EBADF || over == -ECANCELED ? over : rc;
         nap_ns = nap_ns < SN_S(1) / 2 ? 2 * nap_ns : SN_S(1);
     }
 }

@@ -3,6 +3,67 @@
  * is the law, see law.h. */
 #include "unit/task/with_runtime.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- a descriptor, where there is none ------------------------------------------------------- */
+
+static sn_listener *listener;
+
+/* An accept that waits for a descriptor sleeps, now and then, and is cancelled there. */
+static int accept_in_vain(void *arg)
+{
+    sn_conn *conn;
+    bool when_cancelled = *(bool *)arg;
+    while (when_cancelled && !sn_cancelled())
+        sn_yield();
+    return sn_accept(listener, &conn, NULL, SN_FOREVER);
+}
+
+static void connect_to_listener(sn_conn **out)
+{
+    sn_addr where;
+    char text[SN_ADDR_TEXT_MAX];
+    CHECK_EQ(sn_listener_addr(listener, &where), 0);
+    CHECK_GT(sn_addr_format(&where, text, sizeof(text)), 0);
+    CHECK_EQ(sn_connect(out, text, SN_FOREVER), 0);
+}
+
+static int cancel_without_descriptors(void *arg)
+{
+    (void)arg;
+    sn_conn *near, *far;
+    struct rlimit before;
+    CHECK_EQ(sn_listen(&listener, "127.0.0.1:0", NULL), 0);
+    CHECK_EQ(sn_accept(listener, &far, NULL, sn_after(SN_MS(1))), -ETIMEDOUT);
+    connect_to_listener(&near);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = dup(0);
+    CHECK_EQ(close(next), 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next, before.rlim_max}), 0);
+    for (int i = 0; i < 6; i++) {
+        bool when_cancelled = i % 2 == 0;
+        sn_task *t = sn_spawn(accept_in_vain, &when_cancelled);
+        CHECK_EQ(sn_sleep(SN_US(300) * i), 0);
+        CHECK_EQ(sn_cancel(t, NULL), -ECANCELED);
+    }
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK_EQ(sn_accept(listener, &far, NULL, SN_FOREVER), 0); /* nothing was lost */
+    CHECK_EQ(sn_close(near) | sn_close(far) | sn_listener_close(listener), 0);
+    return 0;
+}
+
+TEST(who_accepts_is_cancelled_also_while_there_is_no_descriptor_left, .limit_s = 30)
+{
+    const sn_io_driver drivers[] = {SN_IO_AUTO, SN_IO_EPOLL, SN_IO_POLL};
+    for (int i = 0; i < 3; i++) {
+        const sn_runtime_options one = {.io = drivers[i], .single_threaded = true};
+        const sn_runtime_options two = {.io = drivers[i], .workers = 2};
+        CHECK_EQ(run_with(&one, cancel_without_descriptors, NULL), 0);
+        CHECK_EQ(run_with(&two, cancel_without_descriptors, NULL), 0);
+    }
+}
+
 /* ---- what is not cancelled ------------------------------------------------------------------- */
 
 /* Who is cancelled while it cancels another one waits for that one's end all the same. */
