@@ -372,11 +372,6 @@ static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driv
     return rc < 0 ? rc : sni_events_told(rc, events);
 }
 
-static bool is_past(sn_deadline until)
-{
-    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns);
-}
-
 /* What is there now: asked by a driver that nobody else knows. */
 static ptrdiff_t ask_now(int fd, unsigned events)
 {
@@ -391,6 +386,21 @@ static ptrdiff_t ask_now(int fd, unsigned events)
     return op.result;
 }
 
+/* Was the wait ended from outside, by a cancel or the deadline of a scope? */
+static bool was_cut(ptrdiff_t result, sn_deadline until)
+{
+    return result == -ECANCELED || (result == -ETIMEDOUT && !sni_wait_is_past(until));
+}
+
+/* A wait for events has ended with `got`. Cut, it may never have asked: what is there counts. */
+static ptrdiff_t unless_there(ptrdiff_t got, int fd, unsigned events, sn_deadline until)
+{
+    if (sni_likely(!was_cut(got, until)))
+        return got;
+    ptrdiff_t there = ask_now(fd, events);
+    return there == -ETIMEDOUT ? got : there;
+}
+
 static bool is_closed(struct sni_file *file)
 {
     /* relaxed: a close that comes later finds the wait, if there is one */
@@ -403,7 +413,7 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
                           sn_deadline until, bool *again)
 {
     *again = false;
-    if (is_past(until))
+    if (sni_wait_is_past(until))
         return -ETIMEDOUT;
     struct sni_driver *driver;
     int rc = find_driver(&driver);
@@ -426,13 +436,22 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     return 0;
 }
 
+/* Cut for `why`, and it was not even tried: what need not wait takes place. */
+static SNI_COLD ptrdiff_t try_at_last(struct sni_file *file, struct sni_op *op,
+                                      enum sni_direction way, ptrdiff_t why)
+{
+    ptrdiff_t result = sni_op_try(op, file->fd);
+    sni_file_tried(file, way, result, op->bytes, 0);
+    return result == -EAGAIN ? why : result;
+}
+
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until)
 {
     enum sni_direction way = direction_of[op->kind];
     for (bool again = true; again;) {
         bool dry;
         uint32_t ticket = sni_file_ticket(file, way, &dry);
-        dry = dry && !is_past(until);
+        dry = dry && !sni_wait_is_past(until);
         if (is_closed(file))
             return -EBADF;
         ptrdiff_t result = -EAGAIN;
@@ -445,6 +464,8 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             return result;
         }
         result = wait_for(file, op, ticket, dry, until, &again);
+        if (sni_unlikely(dry && was_cut(result, until)))
+            return try_at_last(file, op, way, result);
         if (!again)
             return result;
     }
@@ -467,7 +488,7 @@ int sni_file_nap(struct sni_file *file, sn_deadline at)
 
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until)
 {
-    if (is_past(until))
+    if (sni_wait_is_past(until))
         return ask_now(file->fd, events);
     struct sni_driver *driver;
     int rc = find_driver(&driver);
@@ -475,6 +496,7 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
         return rc;
     uint32_t ticket = sni_file_proof(file, events);
     ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, true, until);
+    got = unless_there(got, file->fd, events, until);
     for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
         if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
             sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
@@ -483,12 +505,13 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
 
 ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
 {
-    if (is_past(until))
+    if (sni_wait_is_past(until))
         return ask_now(fd, events);
     struct sni_driver *driver;
     int rc = find_driver(&driver);
     if (rc < 0)
         return rc;
     uint32_t ticket = 0;
-    return poll_for(NULL, fd, driver, events, &ticket, false, until);
+    ptrdiff_t got = poll_for(NULL, fd, driver, events, &ticket, false, until);
+    return unless_there(got, fd, events, until);
 }

@@ -143,7 +143,7 @@ static ptrdiff_t accept_fd(struct sni_file *file, struct sockaddr_storage *addr,
             return rc;
         int over = back_off(file, nap_ns, until);
         if (over < 0)
-            return over == -EBADF ? over : rc;
+            return over == -EBADF || over == -ECANCELED ? over : rc;
         nap_ns = nap_ns < SN_S(1) / 2 ? 2 * nap_ns : SN_S(1);
     }
 }
