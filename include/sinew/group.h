@@ -10,7 +10,9 @@
  *
  * The block is left when the last child has ended, on every path: at its end the children are
  * waited for; whoever leaves it before, by return, break, goto or a panic, cancels them and waits
- * for them. Hence a child may use what lies on its parent's stack outside the block.
+ * for them. Hence a child may use what lies on its parent's stack, if it was declared before the
+ * block: what is declared in the block is gone when its last line has been executed, and the wait
+ * comes after that. (A small argument can be copied instead: .copy_bytes = sizeof(job).)
  *
  * The block is a scope (cancel.h): if it is reached, by its deadline, by sn_group_cancel, with what
  * is around it, or because a child failed (SN_FAIL_FAST), then so are the children, and theirs. */

@@ -408,11 +408,6 @@ static int select_inside(struct visit *v, sn_deadline until)
     return wait_inside(v, until);
 }
 
-static bool is_past(sn_deadline until)
-{
-    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_now_ns() >= until.ns);
-}
-
 /* Let others have a turn: what a future that woke itself at once waits for may be one of them. */
 static void give_way(void)
 {
@@ -469,7 +464,7 @@ static SNI_NEVER_INLINE int select_outside(struct visit *v, sn_deadline until)
         rc = sni_select_look(s, waker);
         if (rc != -EAGAIN)
             break;
-        if (is_past(until)) {
+        if (sni_wait_is_past(until)) {
             rc = -ETIMEDOUT;
         } else if (exec != NULL && exec->fiber == NULL) {
             rc = WOULD_BLOCK();
