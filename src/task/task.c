@@ -20,7 +20,7 @@
 #define HANDLE   UINT64_C(1)
 #define WAITED   UINT64_C(2)
 #define COMPLETE UINT64_C(4)
-#define CANCELED UINT64_C(8)
+#define CANCELED SNI_TASK_CANCELED
 #define QUEUED   UINT64_C(16)
 #define POLLING  UINT64_C(32)
 #define ORPHANED UINT64_C(64)
@@ -407,13 +407,19 @@ static bool join_ended(struct sni_exec *exec, sn_task *handle, int *result)
 
 static int waker_wake_by_ref(void *data);
 
+SNI_COLD void sni_task_end_wait(struct sni_task *task)
+{
+    if (sni_wait_cancel(&task->wait, &task->lent))
+        sni_task_home(task)->ops->ready(task);
+}
+
 /* CANCELED is set: see to it that the task learns of it. */
 static void tell_cancelled(struct sni_task *task)
 {
     if (task->kind == SNI_TASK_CORO)
         (void)waker_wake_by_ref(task);
-    else if (sni_wait_cancel(&task->wait, &task->lent))
-        sni_task_home(task)->ops->ready(task);
+    else
+        sni_task_end_wait(task);
 }
 
 void sni_task_cancel(struct sni_task *task)
@@ -423,17 +429,6 @@ void sni_task_cancel(struct sni_task *task)
     uint64_t before = sni_atomic_fetch_or(&task->state, CANCELED, seq_cst);
     if (!(before & (CANCELED | COMPLETE)))
         tell_cancelled(task);
-}
-
-bool sni_task_parked(struct sni_task *task)
-{
-    if (sni_wait_park(&task->wait))
-        return true;
-    /* From here on others may resume it, and it may even end: then this is another task's word, and
-     * what is cancelled is cancelled. seq_cst: see above */
-    if (sni_likely(!(sni_atomic_load(&task->state, seq_cst) & CANCELED)))
-        return false;
-    return sni_wait_cancel(&task->wait, &task->lent);
 }
 
 /* CANCELED was set with the clearing of HANDLE. Who waits here goes on when the task is gone. */

@@ -40,6 +40,8 @@
 #include <setjmp.h>
 #include <sinew/task.h>
 
+#define SNI_TASK_CANCELED UINT64_C(8) /* of the state word; the other bits are in task.c */
+
 enum sni_task_kind {
     SNI_TASK_FIBER,
     SNI_TASK_CORO,
@@ -191,7 +193,21 @@ void sni_task_cancel(struct sni_task *task);
  * be resumed from now on.
  *
  * Returns  true if its wait is over: the executor must resume it itself */
-bool sni_task_parked(struct sni_task *task);
+static inline bool sni_task_parked(struct sni_task *task);
+
+/* It was asked to end: its wait, if it is a fiber that waits, ends with -ECANCELED. */
+void sni_task_end_wait(struct sni_task *task);
+
+static inline bool sni_task_parked(struct sni_task *task)
+{
+    if (sni_unlikely(sni_wait_park(&task->wait)))
+        return true;
+    /* From here on others may resume it, and it may even end: then this is another task's word, and
+     * what is cancelled is cancelled, wherever it runs. seq_cst: see sni_task_cancel */
+    if (sni_unlikely(sni_atomic_load(&task->state, seq_cst) & SNI_TASK_CANCELED))
+        sni_task_end_wait(task);
+    return false;
+}
 
 /* Whether the task of a handle, which the caller owns, has ended.
  *
