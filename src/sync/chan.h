@@ -41,6 +41,7 @@ struct sni_chan {
     void (*drop)(void *element, void *arg);
     void *drop_arg;
     bool oneshot;
+    bool is_quick; /* bounded, for more than one element, and those are 4, 8 or 16 bytes */
 
     _Alignas(64) struct sni_source source; /* guards all that follows */
     uint32_t len;
@@ -98,7 +99,7 @@ int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake);
 
 /* Give the lock back, and pay what is owed: also what a oneshot channel owes to those who come too
  * late. */
-void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake);
+void sni_chan_leave(struct sni_chan *c, struct sni_wake wake);
 
 /* Unbounded: room for one more at the end, or from the front. The first gives NULL if there is no
  * memory; neither touches `len`. */

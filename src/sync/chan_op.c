@@ -42,7 +42,7 @@ static bool begin(struct chan_op *op)
     int rc = op->is_send ? sni_chan_put(c, op->party.value, &wake)
                          : sni_chan_take(c, op->party.value, &wake);
     if (rc != -EAGAIN) {
-        sni_chan_leave(c, &wake);
+        sni_chan_leave(c, wake);
         op->result = rc;
         return true;
     }
