@@ -28,9 +28,9 @@
  * Order: what is said above about the lock; a claim releases to its owner the element copied
  * before it.
  *
- * The same twice. What happens nearly always (an element goes into or out of a ring, or from a fiber
- * to a fiber, or the call must wait) is written out once more in sn_chan_send and sn_chan_recv, in
- * a form that saves no registers; put() and take() know all cases and are the reference. A quick
+ * The same twice. What happens nearly always (an element goes into or out of a ring, or from a
+ * fiber to a fiber, or the call must wait) is written out once more in send_quick and recv_quick,
+ * in a form that saves no registers; put() and take() know all cases and are the reference. A quick
  * way that finds something unusual leaves it to them, with the lock held and nothing done but that
  * a party that was over is out of the line.
  *
@@ -49,7 +49,6 @@
 
 enum {
     WAKES = 16, /* of parties that a close wakes in one go */
-    USES = 16,  /* of a channel that are paid for in one go; divides 256 */
     DUE = 1,    /* as a result                                             */
 };
 
@@ -255,7 +254,7 @@ void sni_chan_leave(struct sni_chan *c, struct sni_wake wake)
 static inline int count(struct sni_chan *c, int rc)
 {
     if (sni_likely(rc == 0))
-        rc = ++c->uses % USES == 0; /* DUE, or 0 */
+        rc = ++c->uses % SNI_CHAN_USES == 0; /* DUE, or 0 */
     return rc;
 }
 
@@ -264,7 +263,7 @@ static SNI_COLD int pay(int rc, int64_t until_ns)
 {
     if (rc != DUE)
         return rc;
-    sni_spend_many(USES, until_ns);
+    sni_spend_many(SNI_CHAN_USES, until_ns);
     return 0;
 }
 
@@ -289,27 +288,17 @@ SNI_NEVER_INLINE static int recv_held(struct sni_chan *c, void *value, sn_deadli
     return pay(rc, until.ns);
 }
 
-static SNI_COLD int send_contended(struct sni_chan *c, const void *value, sn_deadline until)
-{
-    sni_mutex_lock_slow(&c->source.lock);
-    return send_held(c, value, until);
-}
-
-static SNI_COLD int recv_contended(struct sni_chan *c, void *value, sn_deadline until)
-{
-    sni_mutex_lock_slow(&c->source.lock);
-    return recv_held(c, value, until);
-}
-
-/* What is usual is also done right in the two functions that everybody calls, with no call but the
- * one that makes a fiber runnable: so there is next to nothing to be saved on the stack, neither
- * before that nor before the jump to the wait, which must leave no frame behind (see
- * sni_wait_begin_near). The rest is left to the functions above, by jumps as well. */
+/* The quick ways: what is usual, right in the two functions that everybody calls, with no call but
+ * the one that makes a fiber runnable. So there is next to nothing to be saved on the stack,
+ * neither before that nor before the jump to the wait, which must leave no frame behind (see
+ * sni_wait_begin_near). The rest is left to the functions above, by jumps as well.
+ *
+ * Returns  0, and the lock was given back; SNI_CHAN_WAIT, SNI_CHAN_ASK: it is held */
 
 /* Under the lock: nothing but an element needs to be thought of. */
 static inline bool is_usual(const struct sni_chan *c)
 {
-    return sni_likely(c->is_quick && !c->is_closed && (c->uses + 1) % USES != 0);
+    return sni_likely(c->is_quick && !c->is_closed && (c->uses + 1) % SNI_CHAN_USES != 0);
 }
 
 /* As sni_chan_copy, for those that are quick. */
@@ -342,6 +331,73 @@ static inline int end_quick(struct sni_chan *c)
     return 0;
 }
 
+static SNI_ALWAYS_INLINE int send_quick(struct sni_chan *c, const void *value)
+{
+    if (sni_unlikely(!is_usual(c)))
+        return SNI_CHAN_ASK;
+    if (!sni_list_empty(&c->receivers)) {
+        struct sni_party *p = first_quick(&c->receivers);
+        if (sni_unlikely(p == NULL))
+            return SNI_CHAN_ASK;
+        copy_quick(p->value, value, c->element_bytes);
+        if (sni_unlikely(!sni_party_claim_quick(p)))
+            return SNI_CHAN_ASK; /* it was over: the next one */
+        return end_quick(c);
+    }
+    if (sni_unlikely(c->len >= c->capacity))
+        return SNI_CHAN_WAIT;
+    copy_quick(in_ring(c, c->tail), value, c->element_bytes);
+    append(c);
+    return end_quick(c);
+}
+
+static SNI_ALWAYS_INLINE int recv_quick(struct sni_chan *c, void *value)
+{
+    bool waits = !sni_list_empty(&c->senders);
+    if (sni_unlikely(!is_usual(c) || (c->len > 0 && waits)))
+        return SNI_CHAN_ASK;
+    if (c->len > 0) {
+        copy_quick(value, in_ring(c, c->head), c->element_bytes);
+        if (++c->head == c->capacity)
+            c->head = 0;
+        c->len--;
+        return end_quick(c);
+    }
+    if (!waits)
+        return SNI_CHAN_WAIT;
+    struct sni_party *p = first_quick(&c->senders);
+    if (sni_unlikely(p == NULL))
+        return SNI_CHAN_ASK;
+    copy_quick(value, p->value, c->element_bytes);
+    if (sni_unlikely(!sni_party_claim_quick(p)))
+        return SNI_CHAN_ASK; /* it was over: the next one */
+    return end_quick(c);
+}
+
+int sni_chan_send_quick(struct sni_chan *c, const void *value)
+{
+    lock(c);
+    return send_quick(c, value);
+}
+
+int sni_chan_recv_quick(struct sni_chan *c, void *value)
+{
+    lock(c);
+    return recv_quick(c, value);
+}
+
+static SNI_COLD int send_contended(struct sni_chan *c, const void *value, sn_deadline until)
+{
+    sni_mutex_lock_slow(&c->source.lock);
+    return send_held(c, value, until);
+}
+
+static SNI_COLD int recv_contended(struct sni_chan *c, void *value, sn_deadline until)
+{
+    sni_mutex_lock_slow(&c->source.lock);
+    return recv_held(c, value, until);
+}
+
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
 {
     struct sni_chan *c = sni_chan_find(ch);
@@ -349,22 +405,12 @@ int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
         return SNI_CHAN_MISUSE();
     if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
         return send_contended(c, value, until);
-    if (sni_unlikely(!is_usual(c)))
-        return send_held(c, value, until);
-    if (!sni_list_empty(&c->receivers)) {
-        struct sni_party *p = first_quick(&c->receivers);
-        if (sni_unlikely(p == NULL))
-            return send_held(c, value, until);
-        copy_quick(p->value, value, c->element_bytes);
-        if (sni_unlikely(!sni_party_claim_quick(p)))
-            return send_held(c, value, until); /* it was over: the next one */
-        return end_quick(c);
-    }
-    if (sni_unlikely(c->len >= c->capacity))
+    int rc = send_quick(c, value);
+    if (sni_unlikely(rc == SNI_CHAN_WAIT))
         return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
-    copy_quick(in_ring(c, c->tail), value, c->element_bytes);
-    append(c);
-    return end_quick(c);
+    if (sni_unlikely(rc == SNI_CHAN_ASK))
+        return send_held(c, value, until);
+    return 0;
 }
 
 int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
@@ -374,25 +420,12 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
         return SNI_CHAN_MISUSE();
     if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
         return recv_contended(c, value, until);
-    bool waits = !sni_list_empty(&c->senders);
-    if (sni_unlikely(!is_usual(c) || (c->len > 0 && waits)))
-        return recv_held(c, value, until);
-    if (c->len > 0) {
-        copy_quick(value, in_ring(c, c->head), c->element_bytes);
-        if (++c->head == c->capacity)
-            c->head = 0;
-        c->len--;
-        return end_quick(c);
-    }
-    if (!waits)
+    int rc = recv_quick(c, value);
+    if (sni_unlikely(rc == SNI_CHAN_WAIT))
         return sni_source_wait(&c->source, &c->receivers, value, until);
-    struct sni_party *p = first_quick(&c->senders);
-    if (sni_unlikely(p == NULL))
+    if (sni_unlikely(rc == SNI_CHAN_ASK))
         return recv_held(c, value, until);
-    copy_quick(value, p->value, c->element_bytes);
-    if (sni_unlikely(!sni_party_claim_quick(p)))
-        return recv_held(c, value, until); /* it was over: the next one */
-    return end_quick(c);
+    return 0;
 }
 
 static ptrdiff_t count_or(size_t done, int rc)
