@@ -35,6 +35,7 @@ struct sni_worker *sni_worker_current(void)
 
 /* ---- switching ------------------------------------------------------------------------- */
 
+/* Never inlined into arrive, which would need a frame for it. */
 SNI_NEVER_INLINE static void publish(struct sni_worker *w, struct sni_task *fiber)
 {
     if (sni_unlikely(sni_task_parked(fiber)))
@@ -183,9 +184,44 @@ static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
         suspend_somehow(w);
 }
 
+/* The worker on whose queue `task` goes, or NULL: it goes to all, or to another worker. */
+static SNI_ALWAYS_INLINE struct sni_worker *worker_for(struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_current();
+    if (sni_unlikely(w == NULL))
+        return NULL;
+    bool mine = &w->sched->home == sni_task_home(task) &&
+                sni_likely(!task->local || task->worker == w->index);
+    sni_probe_count(&w->probe, mine ? SNI_PROBE_wakes_local : SNI_PROBE_wakes_remote);
+    return mine ? w : NULL;
+}
+
+static SNI_ALWAYS_INLINE void ready(struct sni_task *task)
+{
+    struct sni_worker *w = worker_for(task);
+    if (sni_likely(w != NULL))
+        sni_worker_push(w, task);
+    else
+        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
+}
+
+void sni_worker_ready(struct sni_task *task)
+{
+    ready(task);
+}
+
 static void resume(void *fiber)
 {
-    sni_worker_ready(fiber);
+    ready(fiber);
+}
+
+void sni_worker_ready_last(struct sni_task *task)
+{
+    struct sni_worker *w = worker_for(task);
+    if (w != NULL)
+        sni_worker_push_back(w, task);
+    else
+        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
 }
 
 static void resume_last(void *fiber)
@@ -537,34 +573,4 @@ void sni_worker_leave(struct sni_task *task)
     }
     struct remains r = end_task(w, task, -ECONNABORTED);
     leave_fiber(w, &r, sni_worker_pick(w));
-}
-
-/* The worker on whose queue `task` goes, or NULL: it goes to all, or to another worker. */
-static struct sni_worker *worker_for(struct sni_task *task)
-{
-    struct sni_worker *w = sni_worker_current();
-    struct sni_sched *home = (struct sni_sched *)(void *)sni_task_home(task);
-    if (w == NULL)
-        return NULL;
-    bool mine = w->sched == home && !(task->local && task->worker != w->index);
-    sni_probe_count(&w->probe, mine ? SNI_PROBE_wakes_local : SNI_PROBE_wakes_remote);
-    return mine ? w : NULL;
-}
-
-void sni_worker_ready(struct sni_task *task)
-{
-    struct sni_worker *w = worker_for(task);
-    if (w != NULL)
-        sni_worker_push(w, task);
-    else
-        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
-}
-
-void sni_worker_ready_last(struct sni_task *task)
-{
-    struct sni_worker *w = worker_for(task);
-    if (w != NULL)
-        sni_worker_push_back(w, task);
-    else
-        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
 }

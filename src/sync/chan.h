@@ -21,6 +21,9 @@
 
 enum {
     SNI_CHAN_MAGIC = 0x6e616863,
+    SNI_CHAN_USES = 16, /* of a channel that are paid for in one go; divides 256 */
+    SNI_CHAN_WAIT = 1,  /* what the quick ways say: there is nobody to serve or be served by */
+    SNI_CHAN_ASK = 2,   /* it is not for the quick */
 };
 
 /* As a capacity: none, but that a length is 32 bits. */
@@ -41,6 +44,7 @@ struct sni_chan {
     void (*drop)(void *element, void *arg);
     void *drop_arg;
     bool oneshot;
+    bool is_quick; /* bounded, for more than one element, and those are 4, 8 or 16 bytes */
 
     _Alignas(64) struct sni_source source; /* guards all that follows */
     uint32_t len;
@@ -96,9 +100,16 @@ int sni_chan_put(struct sni_chan *c, const void *value, struct sni_wake *wake);
 /* Receive without waiting. Returns 0; -EAGAIN, -EPIPE; and a wake may be owed */
 int sni_chan_take(struct sni_chan *c, void *value, struct sni_wake *wake);
 
+/* Take the lock, and do what is usual.
+ *
+ * Returns  0, and the lock was given back; it is held: SNI_CHAN_WAIT, as -EAGAIN; SNI_CHAN_ASK: ask
+ *          one of the above, and count the use */
+int sni_chan_send_quick(struct sni_chan *c, const void *value);
+int sni_chan_recv_quick(struct sni_chan *c, void *value);
+
 /* Give the lock back, and pay what is owed: also what a oneshot channel owes to those who come too
  * late. */
-void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake);
+void sni_chan_leave(struct sni_chan *c, struct sni_wake wake);
 
 /* Unbounded: room for one more at the end, or from the front. The first gives NULL if there is no
  * memory; neither touches `len`. */

@@ -28,6 +28,12 @@
  * Order: what is said above about the lock; a claim releases to its owner the element copied
  * before it.
  *
+ * The same twice. What happens nearly always (an element goes into or out of a ring, or from a
+ * fiber to a fiber, or the call must wait) is written out once more in send_quick and recv_quick,
+ * in a form that saves no registers; put() and take() know all cases and are the reference. A quick
+ * way that finds something unusual leaves it to them, with the lock held and nothing done but that
+ * a party that was over is out of the line.
+ *
  * The lock is held for some tens of instructions, plus what it takes to make a fiber runnable
  * (see sni_wait_claim_locked for why that is inside).
  *
@@ -43,7 +49,6 @@
 
 enum {
     WAKES = 16, /* of parties that a close wakes in one go */
-    USES = 16,  /* of a channel that are paid for in one go; divides 256 */
     DUE = 1,    /* as a result                                             */
 };
 
@@ -205,9 +210,8 @@ static inline bool has_more(const struct sni_chan *c)
 
 /* Refuse all who wait, some at a time. Under the lock, which is given back. `wake` is owed. The
  * channel is not touched after the last unlock: somebody who was waiting may have freed it. */
-static SNI_COLD void refuse_all(struct sni_chan *c, const struct sni_wake *wake)
+static SNI_COLD void refuse_all(struct sni_chan *c, struct sni_wake wake)
 {
-    static const struct sni_wake none = {NULL, NULL};
     bool more;
     do {
         struct sni_wake wakes[WAKES] = {{NULL, NULL}};
@@ -217,16 +221,16 @@ static SNI_COLD void refuse_all(struct sni_chan *c, const struct sni_wake *wake)
         more = has_more(c);
         unlock(c);
         sni_wait_wake(wake);
-        wake = &none;
+        wake = (struct sni_wake){NULL, NULL};
         for (unsigned i = 0; i < n; i++)
-            sni_wait_wake(&wakes[i]);
+            sni_wait_wake(wakes[i]);
         if (more)
             lock(c);
     } while (more);
 }
 
 /* Give the lock back, then pay what is owed. A oneshot channel may just have been closed. */
-static inline void leave_to(struct sni_chan *c, const struct sni_wake *wake)
+static inline void leave_to(struct sni_chan *c, struct sni_wake wake)
 {
     if (sni_unlikely(c->is_closed && has_more(c))) {
         refuse_all(c, wake);
@@ -236,7 +240,7 @@ static inline void leave_to(struct sni_chan *c, const struct sni_wake *wake)
     sni_wait_wake(wake);
 }
 
-void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
+void sni_chan_leave(struct sni_chan *c, struct sni_wake wake)
 {
     leave_to(c, wake);
 }
@@ -250,7 +254,7 @@ void sni_chan_leave(struct sni_chan *c, const struct sni_wake *wake)
 static inline int count(struct sni_chan *c, int rc)
 {
     if (sni_likely(rc == 0))
-        rc = ++c->uses % USES == 0; /* DUE, or 0 */
+        rc = ++c->uses % SNI_CHAN_USES == 0; /* DUE, or 0 */
     return rc;
 }
 
@@ -259,31 +263,139 @@ static SNI_COLD int pay(int rc, int64_t until_ns)
 {
     if (rc != DUE)
         return rc;
-    sni_spend_many(USES, until_ns);
+    sni_spend_many(SNI_CHAN_USES, until_ns);
     return 0;
 }
 
-/* Without waiting. -EAGAIN: it must, and the lock is still held. Never inlined: without a variable
- * whose address was taken, sn_chan_send goes on to the wait by a jump and leaves no frame behind;
- * sni_wait_commit_near tells why that counts. */
-SNI_NEVER_INLINE static int try_send(struct sni_chan *c, const void *value)
+/* Under the lock, which is given back: all that may happen. */
+SNI_NEVER_INLINE static int send_held(struct sni_chan *c, const void *value, sn_deadline until)
 {
     struct sni_wake wake = {NULL, NULL};
-    lock(c);
     int rc = count(c, put(c, value, &wake));
-    if (sni_likely(rc != -EAGAIN))
-        leave_to(c, &wake);
-    return rc;
+    if (rc == -EAGAIN)
+        return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
+    leave_to(c, wake);
+    return pay(rc, until.ns);
 }
 
-SNI_NEVER_INLINE static int try_recv(struct sni_chan *c, void *value)
+SNI_NEVER_INLINE static int recv_held(struct sni_chan *c, void *value, sn_deadline until)
 {
     struct sni_wake wake = {NULL, NULL};
-    lock(c);
     int rc = count(c, take(c, value, &wake));
-    if (sni_likely(rc != -EAGAIN))
-        leave_to(c, &wake);
-    return rc;
+    if (rc == -EAGAIN)
+        return sni_source_wait(&c->source, &c->receivers, value, until);
+    leave_to(c, wake);
+    return pay(rc, until.ns);
+}
+
+/* The quick ways: what is usual, right in the two functions that everybody calls, with no call but
+ * the one that makes a fiber runnable. So there is next to nothing to be saved on the stack,
+ * neither before that nor before the jump to the wait, which must leave no frame behind (see
+ * sni_wait_begin_near). The rest is left to the functions above, by jumps as well.
+ *
+ * Returns  0, and the lock was given back; SNI_CHAN_WAIT, SNI_CHAN_ASK: it is held */
+
+/* Under the lock: nothing but an element needs to be thought of. */
+static inline bool is_usual(const struct sni_chan *c)
+{
+    return sni_likely(c->is_quick && !c->is_closed && (c->uses + 1) % SNI_CHAN_USES != 0);
+}
+
+/* As sni_chan_copy, for those that are quick. */
+static inline void copy_quick(void *to, const void *from, size_t bytes)
+{
+    if (sni_likely(bytes == 8))
+        memcpy(to, from, 8);
+    else if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, 16);
+}
+
+/* The first of `list`, taken out, if it is a fiber's plain call; else NULL. */
+static inline struct sni_party *first_quick(struct sni_list *list)
+{
+    struct sni_party *p = party_of(list->next);
+    const struct sni_exec_ops *ops = p->waiter->ops;
+    if (sni_unlikely(p->is_case || ops == NULL || ops->resumes_late))
+        return NULL;
+    sni_list_remove(&p->link);
+    return p;
+}
+
+/* An operation has taken place. */
+static inline int end_quick(struct sni_chan *c)
+{
+    c->uses++;
+    unlock(c);
+    return 0;
+}
+
+static SNI_ALWAYS_INLINE int send_quick(struct sni_chan *c, const void *value)
+{
+    if (sni_unlikely(!is_usual(c)))
+        return SNI_CHAN_ASK;
+    if (!sni_list_empty(&c->receivers)) {
+        struct sni_party *p = first_quick(&c->receivers);
+        if (sni_unlikely(p == NULL))
+            return SNI_CHAN_ASK;
+        copy_quick(p->value, value, c->element_bytes);
+        if (sni_unlikely(!sni_party_claim_quick(p)))
+            return SNI_CHAN_ASK; /* it was over: the next one */
+        return end_quick(c);
+    }
+    if (sni_unlikely(c->len >= c->capacity))
+        return SNI_CHAN_WAIT;
+    copy_quick(in_ring(c, c->tail), value, c->element_bytes);
+    append(c);
+    return end_quick(c);
+}
+
+static SNI_ALWAYS_INLINE int recv_quick(struct sni_chan *c, void *value)
+{
+    bool waits = !sni_list_empty(&c->senders);
+    if (sni_unlikely(!is_usual(c) || (c->len > 0 && waits)))
+        return SNI_CHAN_ASK;
+    if (c->len > 0) {
+        copy_quick(value, in_ring(c, c->head), c->element_bytes);
+        if (++c->head == c->capacity)
+            c->head = 0;
+        c->len--;
+        return end_quick(c);
+    }
+    if (!waits)
+        return SNI_CHAN_WAIT;
+    struct sni_party *p = first_quick(&c->senders);
+    if (sni_unlikely(p == NULL))
+        return SNI_CHAN_ASK;
+    copy_quick(value, p->value, c->element_bytes);
+    if (sni_unlikely(!sni_party_claim_quick(p)))
+        return SNI_CHAN_ASK; /* it was over: the next one */
+    return end_quick(c);
+}
+
+int sni_chan_send_quick(struct sni_chan *c, const void *value)
+{
+    lock(c);
+    return send_quick(c, value);
+}
+
+int sni_chan_recv_quick(struct sni_chan *c, void *value)
+{
+    lock(c);
+    return recv_quick(c, value);
+}
+
+static SNI_COLD int send_contended(struct sni_chan *c, const void *value, sn_deadline until)
+{
+    sni_mutex_lock_slow(&c->source.lock);
+    return send_held(c, value, until);
+}
+
+static SNI_COLD int recv_contended(struct sni_chan *c, void *value, sn_deadline until)
+{
+    sni_mutex_lock_slow(&c->source.lock);
+    return recv_held(c, value, until);
 }
 
 int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
@@ -291,12 +403,14 @@ int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    int rc = try_send(c, value);
-    if (sni_likely(rc == 0))
-        return 0;
-    if (sni_unlikely(rc != -EAGAIN))
-        return pay(rc, until.ns);
-    return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
+    if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
+        return send_contended(c, value, until);
+    int rc = send_quick(c, value);
+    if (sni_unlikely(rc == SNI_CHAN_WAIT))
+        return sni_source_wait(&c->source, &c->senders, (void *)(uintptr_t)value, until);
+    if (sni_unlikely(rc == SNI_CHAN_ASK))
+        return send_held(c, value, until);
+    return 0;
 }
 
 int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
@@ -304,12 +418,14 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    int rc = try_recv(c, value);
-    if (sni_likely(rc == 0))
-        return 0;
-    if (sni_unlikely(rc != -EAGAIN))
-        return pay(rc, until.ns);
-    return sni_source_wait(&c->source, &c->receivers, value, until);
+    if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
+        return recv_contended(c, value, until);
+    int rc = recv_quick(c, value);
+    if (sni_unlikely(rc == SNI_CHAN_WAIT))
+        return sni_source_wait(&c->source, &c->receivers, value, until);
+    if (sni_unlikely(rc == SNI_CHAN_ASK))
+        return recv_held(c, value, until);
+    return 0;
 }
 
 static ptrdiff_t count_or(size_t done, int rc)
@@ -342,7 +458,7 @@ ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n, sn_deadline 
                 at += c->element_bytes;
             }
         } else {
-            leave_to(c, &wake);
+            leave_to(c, wake);
         }
     }
     sni_spend_many(1, until.ns);
@@ -371,7 +487,7 @@ ptrdiff_t sn_chan_recv_n(sn_chan *ch, void *values, size_t n, sn_deadline until)
             rc = sni_source_wait(&c->source, &c->receivers, at, until);
             return rc == 0 ? 1 : rc;
         }
-        leave_to(c, &wake);
+        leave_to(c, wake);
     }
     sni_spend_many(1, until.ns);
     return count_or(done, rc);
@@ -427,6 +543,8 @@ int sn_chan_create(sn_chan **out, size_t element_bytes, size_t capacity,
     c->drop = opts->drop;
     c->drop_arg = opts->drop_arg;
     c->oneshot = opts->oneshot;
+    c->is_quick = !unbounded && !opts->oneshot &&
+                  (element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
     sni_list_init(&c->receivers);
     sni_list_init(&c->senders);
     c->senders_held = 1;
@@ -494,7 +612,7 @@ int sn_chan_release(sn_chan *ch, sn_chan_side side)
     bool is_last = c->senders_held == 0 && c->receivers_held == 0;
     if (c->senders_held == 0 || c->receivers_held == 0)
         c->is_closed = true;
-    leave_to(c, &(struct sni_wake){NULL, NULL});
+    leave_to(c, (struct sni_wake){NULL, NULL});
     if (is_last)
         finish(c);
     return 0;
@@ -507,7 +625,7 @@ int sn_chan_close(sn_chan *ch)
         return SNI_CHAN_MISUSE();
     lock(c);
     c->is_closed = true;
-    leave_to(c, &(struct sni_wake){NULL, NULL});
+    leave_to(c, (struct sni_wake){NULL, NULL});
     return 0;
 }
 

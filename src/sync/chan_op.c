@@ -14,62 +14,104 @@
 
 #include <assert.h>
 
+enum {
+    PENDING = SNI_CHAN_ASK + 1, /* not yet a result, which is 0 or negative */
+};
+
 struct chan_op {
     sn_future future;
     int result;
     bool is_send;
     bool is_waiting; /* the party was published */
     sn_chan *handle;
-    struct sni_chan *chan;
+    void *value;
+    struct sni_chan *chan; /* this and the rest: while it is waiting */
     struct sni_party party;
     struct sni_waiter waiter;
     struct sni_await await;
 };
 
+/* It was claimed, and the claimer has let go. */
+static int finish(struct chan_op *op)
+{
+    sni_await_finish(&op->await);
+    return sni_wait_result(&op->waiter);
+}
+
 static_assert(sizeof(struct chan_op) <= sizeof(sn_chan_op), "sn_chan_op is too small");
 static_assert(offsetof(struct chan_op, result) == offsetof(sn_chan_op, result), "one is the other");
 
-/* Returns true if it need not wait: `result` tells. */
-static bool begin(struct chan_op *op)
+/* Under the lock: leave a party. Returns true if it was served already. */
+static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
-    struct sni_wake wake = {NULL, NULL};
-    struct sni_chan *c = op->chan = sni_chan_find(op->handle);
-    if (c == NULL) {
-        op->result = SNI_CHAN_MISUSE();
-        return true;
-    }
-    sni_mutex_lock(&c->source.lock);
-    int rc = op->is_send ? sni_chan_put(c, op->party.value, &wake)
-                         : sni_chan_take(c, op->party.value, &wake);
-    if (rc != -EAGAIN) {
-        sni_chan_leave(c, &wake);
-        op->result = rc;
-        return true;
-    }
-    sni_await_begin(&op->await, &op->waiter);
-    op->party.waiter = &op->waiter;
+    op->await.cell = (sn_waker_cell)SN_WAKER_CELL_INIT;
+    sni_await_begin_armed(&op->await, &op->waiter, cx);
+    op->party = (struct sni_party){.waiter = &op->waiter, .value = op->value};
     sni_list_init(&op->party.link);
     sni_list_push_back(op->is_send ? &c->senders : &c->receivers, &op->party.link);
+    op->chan = c;
     op->is_waiting = true;
     sni_mutex_unlock(&c->source.lock);
-    sni_await_published(&op->await, &op->waiter);
-    return false;
+    return sni_await_published(&op->await, &op->waiter);
+}
+
+/* Under the lock, which is given back: what was not for the quick. As calls do, it pays for several
+ * uses at once (chan_core.c); but before, since who must give way then has done nothing yet. */
+static int begin_held(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
+{
+    struct sni_wake wake = {NULL, NULL};
+    if ((c->uses + 1) % SNI_CHAN_USES == 0 && sni_is_spent_by(SNI_CHAN_USES)) {
+        sni_mutex_unlock(&c->source.lock);
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return PENDING;
+    }
+    int rc = op->is_send ? sni_chan_put(c, op->value, &wake) : sni_chan_take(c, op->value, &wake);
+    if (rc == -EAGAIN)
+        return rc;
+    if (rc == 0)
+        c->uses++;
+    sni_chan_leave(c, wake);
+    return rc;
+}
+
+static sn_poll said(struct chan_op *op, int rc)
+{
+    if (rc == PENDING)
+        return SN_PENDING;
+    op->result = rc;
+    return SN_READY(rc);
+}
+
+/* Under the lock, which is given back; the quick way said `rc`. Not inlined, nor the next, so that
+ * the quick way saves no registers for it. */
+SNI_NEVER_INLINE static sn_poll begin_slowly(struct chan_op *op, struct sni_chan *c, sn_cx *cx,
+                                             int rc)
+{
+    if (rc == SNI_CHAN_ASK)
+        rc = begin_held(op, c, cx);
+    if (rc == SNI_CHAN_WAIT || rc == -EAGAIN)
+        rc = enlist(op, c, cx) ? finish(op) : PENDING;
+    return said(op, rc);
+}
+
+SNI_NEVER_INLINE static sn_poll poll_waiting(struct chan_op *op, sn_cx *cx)
+{
+    return said(op, sni_await_poll(&op->await, cx) ? finish(op) : PENDING);
 }
 
 static sn_poll poll_chan(sn_future *fut, sn_cx *cx)
 {
     struct chan_op *op = sni_container_of(fut, struct chan_op, future);
-    if (!op->is_waiting && sni_is_spent()) {
-        (void)sn_waker_wake_by_ref(cx->waker);
-        return SN_PENDING;
-    }
-    if (!op->is_waiting && begin(op))
-        return SN_READY(op->result);
-    if (!sni_await_poll(&op->await, cx))
-        return SN_PENDING;
-    sni_await_finish(&op->await);
-    op->result = sni_wait_result(&op->waiter);
-    return SN_READY(op->result);
+    if (op->is_waiting)
+        return poll_waiting(op, cx);
+    struct sni_chan *c = sni_chan_find(op->handle);
+    if (sni_unlikely(c == NULL))
+        return said(op, SNI_CHAN_MISUSE());
+    int rc = op->is_send ? sni_chan_send_quick(c, op->value) : sni_chan_recv_quick(c, op->value);
+    if (sni_unlikely(rc != 0))
+        return begin_slowly(op, c, cx, rc);
+    op->result = 0;
+    return SN_READY(0);
 }
 
 static void drop_chan(sn_future *fut)
@@ -93,8 +135,11 @@ static const sn_future_vtable chan_vtable = {.poll = poll_chan, .drop = drop_cha
 static sn_future *make(sn_chan_op *state, sn_chan *ch, void *value, bool is_send)
 {
     struct chan_op *op = (struct chan_op *)(void *)state;
-    *op = (struct chan_op){.result = -ECANCELED, .is_send = is_send, .handle = ch};
-    op->party.value = value;
+    op->result = -ECANCELED;
+    op->is_send = is_send;
+    op->is_waiting = false;
+    op->handle = ch;
+    op->value = value;
     return sn_future_init(&op->future, &chan_vtable);
 }
 

@@ -115,7 +115,7 @@ bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct 
 void sni_wakes_send(const struct sni_wakes *wakes)
 {
     for (unsigned i = 0; i < wakes->n; i++)
-        sni_wait_wake(&wakes->list[i]);
+        sni_wait_wake(wakes->list[i]);
 }
 
 static const struct sni_gate_kind mark_kind = {.name = "mark"};

@@ -52,7 +52,7 @@ static int wake_by_ref(void *data)
     if (n->waiter != NULL)
         (void)sni_wait_claim_locked(n->waiter, SNI_SAYS_AGAIN, &wake);
     sni_mutex_unlock(&n->lock);
-    sni_wait_wake(&wake);
+    sni_wait_wake(wake);
     return rc;
 }
 

@@ -219,7 +219,7 @@ static void delist(const struct sni_select *s)
 }
 
 /* Pay what an attempt owes. The locks are given back. */
-static void settle(struct sni_case *c, const struct sni_wake *wake)
+static void settle(struct sni_case *c, struct sni_wake wake)
 {
     sni_wait_wake(wake);
     if (c->kind->after != NULL)
@@ -235,7 +235,7 @@ static int attempt_one(struct sni_case *c)
     sni_mutex_unlock(&c->source->lock);
     if (rc != -EAGAIN) {
         c->result = rc;
-        settle(c, &wake);
+        settle(c, wake);
     }
     return rc;
 }
@@ -320,7 +320,7 @@ int sni_select_begin(struct sni_select *s)
     unlock_all(s);
     if (winner >= 0) {
         end_outside(s, false);
-        settle(&s->vigil.cases[winner], &wake);
+        settle(&s->vigil.cases[winner], wake);
     } else if (s->outside > 0) {
         begin_outside(s);
     }
@@ -395,7 +395,7 @@ static int select_inside(struct visit *v, sn_deadline until)
         unlock_all(s);
         if (winner < 0)
             return -ETIMEDOUT;
-        settle(&s->vigil.cases[winner], &wake);
+        settle(&s->vigil.cases[winner], wake);
         return winner;
     }
     sni_wait_begin(&s->vigil.waiter);

@@ -31,30 +31,56 @@ static void take_back(struct sni_lent *lent)
     leave(sni_container_of(lent, struct visit, lent));
 }
 
+static inline void enter(struct visit *v, struct sni_source *source, struct sni_list *list,
+                         void *value)
+{
+    v->party = (struct sni_party){.waiter = &v->waiter, .value = value};
+    sni_list_init(&v->party.link);
+    sni_list_push_back(list, &v->party.link);
+    v->lent.take_back = take_back;
+    v->source = source;
+    sni_mutex_unlock(&source->lock);
+}
+
+/* A thread, or for some time only. */
+SNI_NEVER_INLINE static int wait_somehow(struct sni_source *source, struct sni_list *list,
+                                         void *value, sn_deadline until)
+{
+    struct visit v;
+    struct sni_exec *exec = sni_exec_current();
+    bool is_coro = exec != NULL && exec->fiber == NULL;
+    if (until.ns <= 0 || is_coro) {
+        sni_mutex_unlock(&source->lock);
+        return until.ns <= 0 ? -ETIMEDOUT
+                             : sni_misuse(-EDEADLK, "a coroutine waits at a channel and would "
+                                                    "block its worker");
+    }
+    sni_wait_begin_on(&v.waiter, exec);
+    enter(&v, source, list, value);
+    sni_wait_lend(&v.waiter, &v.lent);
+    int rc = sni_wait_commit(&v.waiter, until);
+    sni_wait_lend(&v.waiter, NULL);
+    if (rc < 0)
+        leave(&v);
+    return rc;
+}
+
 int sni_source_wait(struct sni_source *source, struct sni_list *list, void *value,
                     sn_deadline until)
 {
     struct visit v;
-    if (until.ns <= 0) {
-        sni_mutex_unlock(&source->lock);
-        return -ETIMEDOUT;
-    }
+    if (sni_unlikely(until.ns != SN_FOREVER.ns))
+        return wait_somehow(source, list, value, until);
     struct sni_exec *exec = sni_exec_current();
-    sni_wait_begin_on(&v.waiter, exec);
-    if (sni_unlikely(v.waiter.fiber == NULL && exec != NULL)) {
-        sni_mutex_unlock(&source->lock);
-        return sni_misuse(-EDEADLK, "a coroutine waits at a channel and would block its worker");
-    }
-    v.party = (struct sni_party){.waiter = &v.waiter, .value = value};
-    sni_list_init(&v.party.link);
-    sni_list_push_back(list, &v.party.link);
-    sni_mutex_unlock(&source->lock);
-    v.lent.take_back = take_back;
-    v.source = source;
-    sni_wait_lend(&v.waiter, &v.lent);
-    int rc = sni_wait_commit_near(&v.waiter, exec, until);
-    sni_wait_lend(&v.waiter, NULL);
-    if (rc < 0)
+    if (sni_unlikely(exec == NULL || exec->fiber == NULL || exec->ops->wait_at == 0))
+        return wait_somehow(source, list, value, until);
+    sni_wait_word *word = sni_wait_begin_near(&v.waiter, exec);
+    struct sni_lent **lent = sni_wait_lent_near(exec);
+    *lent = &v.lent;
+    enter(&v, source, list, value);
+    int rc = sni_wait_commit_near(&v.waiter, exec, word);
+    *lent = NULL;
+    if (sni_unlikely(rc < 0))
         leave(&v);
     return rc;
 }
@@ -90,7 +116,7 @@ void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool 
         more = n == WAKES;
         sni_mutex_unlock(&source->lock);
         for (unsigned i = 0; i < n; i++)
-            sni_wait_wake(&wakes[i]);
+            sni_wait_wake(wakes[i]);
         if (more)
             sni_mutex_lock(&source->lock);
     } while (more);

@@ -11,6 +11,12 @@ static inline bool sni_party_claim(struct sni_party *p, struct sni_wake *wake)
     return sni_wait_claim_locked(p->waiter, p->index, wake);
 }
 
+/* The same for a fiber's plain call: nothing is left to do after the unlock. */
+static inline bool sni_party_claim_quick(struct sni_party *p)
+{
+    return sni_wait_claim_quick(p->waiter, 0);
+}
+
 /* Unlinked: tell it that the source is closed. */
 static inline bool sni_party_refuse(struct sni_party *p, struct sni_wake *wake)
 {

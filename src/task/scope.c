@@ -43,6 +43,9 @@
 #include "plat/thread.h"
 
 #include <sinew/errno.h>
+#include <assert.h>
+
+static_assert(SNI_TASK_DOOMED == DOOMED, "one bit has one name in two files");
 
 /* ---- the lock --------------------------------------------------------------------------- */
 
@@ -349,27 +352,14 @@ static bool lock_if_alive(struct sni_task *task)
     }
 }
 
-static SNI_NEVER_INLINE bool parked_in_doom(struct sni_task *task)
+SNI_COLD void sni_task_parked_in_doom(struct sni_task *task)
 {
     if (!lock_if_alive(task))
-        return false;
+        return;
     /* relaxed: nobody changes the bits while it is locked */
     int why = why_of_bits(sni_atomic_load(&task->state, relaxed));
-    bool must_resume =
-        why != 0 && task->kind == SNI_TASK_FIBER && sni_wait_cancel(&task->wait, &task->lent, why);
-    if (must_resume)
+    if (why != 0 && task->kind == SNI_TASK_FIBER && sni_wait_cancel(&task->wait, &task->lent, why))
         sni_task_home(task)->ops->ready(task);
     unlock(task);
     sni_task_unref(sni_exec_current(), task);
-    return false;
-}
-
-bool sni_task_parked(struct sni_task *task)
-{
-    if (sni_wait_park(&task->wait))
-        return true;
-    /* seq_cst: see `doom` */
-    if (sni_likely(!(sni_atomic_load(&task->state, seq_cst) & DOOMED)))
-        return false;
-    return parked_in_doom(task);
 }

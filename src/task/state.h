@@ -9,7 +9,7 @@
 #define WAITED   UINT64_C(2)
 #define COMPLETE UINT64_C(4)
 #define CANCELED UINT64_C(8)
-#define QUEUED   UINT64_C(16)
+#define QUEUED   UINT64_C(16) /* SNI_TASK_DOOMED, to fibers */
 #define POLLING  UINT64_C(32)
 #define ORPHANED UINT64_C(64)
 #define PANICKED UINT64_C(128)

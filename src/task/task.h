@@ -46,6 +46,8 @@
 #include <setjmp.h>
 #include <sinew/task.h>
 
+#define SNI_TASK_DOOMED UINT64_C(16) /* of the state word; the other bits are in state.h */
+
 enum sni_task_kind {
     SNI_TASK_FIBER,
     SNI_TASK_CORO,
@@ -216,7 +218,21 @@ void sni_task_wake(struct sni_task *task);
  * be resumed from now on.
  *
  * Returns  true if its wait is over: the executor must resume it itself */
-bool sni_task_parked(struct sni_task *task);
+static inline bool sni_task_parked(struct sni_task *task);
+
+/* It was found to be doomed when it had been parked: its wait, if it is the same one, ends. */
+void sni_task_parked_in_doom(struct sni_task *task);
+
+static inline bool sni_task_parked(struct sni_task *task)
+{
+    if (sni_unlikely(sni_wait_park(&task->wait)))
+        return true;
+    /* From here on others may resume it, and it may even end: then this is another task's word.
+     * seq_cst: see scope.c */
+    if (sni_unlikely(sni_atomic_load(&task->state, seq_cst) & SNI_TASK_DOOMED))
+        sni_task_parked_in_doom(task);
+    return false;
+}
 
 /* Whether the task of a handle, which the caller owns, has ended.
  *

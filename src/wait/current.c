@@ -103,8 +103,13 @@ SNI_COLD uintptr_t sni_exec_give_way(uintptr_t self, int64_t until_ns)
     return self & ~(uintptr_t)SNI_SELF_SPENT;
 }
 
-bool sni_is_spent(void)
+bool sni_is_spent_by(int n)
 {
     struct sni_exec *exec = sni_exec_current();
-    return exec != NULL && exec->fiber == NULL && --exec->budget < 0;
+    return exec != NULL && exec->fiber == NULL && (exec->budget -= n) < 0;
+}
+
+bool sni_is_spent(void)
+{
+    return sni_is_spent_by(1);
 }

@@ -97,6 +97,9 @@ void sni_spend_many(int n, int64_t until_ns);
  * pending. */
 bool sni_is_spent(void);
 
+/* The same for `n` operations at once. */
+bool sni_is_spent_by(int n);
+
 enum { SNI_SELF_CORO = 8, SNI_SELF_SPENT = 1 };
 
 /* Who runs: a number that differs between fibers and threads that live at the same time, a multiple

@@ -47,15 +47,6 @@
 #define SNI_WAIT_SPINS 200
 #endif
 
-/* What follows `found` when it is claimed. */
-static uint32_t claimed_with(uint32_t found, int result)
-{
-    uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED);
-    sni_assert_debug(sni_wait_result_of_((uint32_t)result << SNI_WAIT_BITS) == result,
-                     "a result that a wait has no room for");
-    return ((uint32_t)result << SNI_WAIT_BITS) | kept | SNI_WAIT_CLAIMED;
-}
-
 void sni_wait_begin(struct sni_waiter *w)
 {
     sni_wait_begin_on(w, sni_exec_current());
@@ -136,7 +127,7 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
         if (sni_wait_is_claimed_(found) || (found & untouchable) != 0)
             return false;
         bool is_hooked = (found & SNI_WAIT_HOOKED) != 0;
-        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : claimed_with(found, why);
+        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : sni_wait_claimed_with_(found, why);
         /* acq_rel: as in claim; acquires what was lent. relaxed on failure: look again */
         if (!sni_atomic_cas(word, &found, next, acq_rel, relaxed))
             continue;
@@ -231,35 +222,19 @@ void sni_wait_yield_thread(void)
     sni_plat_thread_yield();
 }
 
-enum hurry {
-    SOON,
-    LAST,
-    QUIETLY,
-};
-
-/* What is left to do after a claim that won is put into `wake`, if that may be done later. */
-static SNI_ALWAYS_INLINE bool claim(struct sni_waiter *w, int result, enum hurry hurry,
-                                    struct sni_wake *wake)
+static SNI_ALWAYS_INLINE bool claim(struct sni_waiter *w, int result, bool is_last)
 {
     /* Read first: once the claim has won, the waiter may be gone. */
     const struct sni_exec_ops *ops = w->ops;
     void *fiber = w->fiber;
-    sni_wait_word *word = sni_wait_word_of(w);
-    uint32_t *address = &w->own.raw_;
-    /* relaxed: only a first guess for the exchange below */
-    uint32_t found = sni_atomic_load(word, relaxed);
-    do {
-        if (sni_wait_is_claimed_(found))
-            return false;
-        /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
-    } while (!sni_atomic_cas(word, &found, claimed_with(found, result), acq_rel, relaxed));
+    uint32_t found;
+    if (!sni_wait_take_(sni_wait_word_of(w), result, &found))
+        return false;
     if ((found & SNI_WAIT_STATE) != SNI_WAIT_PARKED)
         return true;
-    if (hurry == QUIETLY && (fiber == NULL || ops->resumes_late))
-        *wake = (struct sni_wake){fiber == NULL ? NULL : ops, fiber == NULL ? address : fiber};
-    else if (fiber == NULL)
-        sni_plat_unpark(address, 1);
-    else if (hurry == LAST)
+    if (ops == NULL)
+        sni_plat_unpark(&w->own.raw_, 1); /* the address alone */
+    else if (is_last)
         ops->resume_last(fiber);
     else
         ops->resume(fiber);
@@ -268,24 +243,18 @@ static SNI_ALWAYS_INLINE bool claim(struct sni_waiter *w, int result, enum hurry
 
 bool sni_wait_claim(struct sni_waiter *w, int result)
 {
-    return claim(w, result, SOON, NULL);
+    return claim(w, result, false);
 }
 
 bool sni_wait_claim_last(struct sni_waiter *w, int result)
 {
-    return claim(w, result, LAST, NULL);
+    return claim(w, result, true);
 }
 
-bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake)
+void sni_wait_wake_slow(struct sni_wake wake)
 {
-    sni_assert_debug(wake->who == NULL, "a wake that is owed is forgotten");
-    return claim(w, result, QUIETLY, wake);
-}
-
-void sni_wait_wake_slow(const struct sni_wake *wake)
-{
-    if (wake->ops != NULL)
-        wake->ops->resume(wake->who);
+    if (wake.ops != NULL)
+        wake.ops->resume(wake.who);
     else
-        sni_plat_unpark(wake->who, 1);
+        sni_plat_unpark(wake.who, 1);
 }

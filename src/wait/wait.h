@@ -70,11 +70,21 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
  *          -ENOTSUP  a fiber's executor keeps no time, and the wait is over as for -ETIMEDOUT */
 int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
 
-/* sni_wait_commit for who counts nanoseconds. `exec` is what sni_exec_current said at the begin. A
- * fiber that waits for ever is left right here: each function between the switch and whoever waits
- * is a return that the processor predicts wrongly, because others have returned meanwhile. */
+/* Begin and commit for who counts nanoseconds: a fiber, of an executor with a place for the state
+ * of its waits, that waits for ever. It is left right here: each function between the switch and
+ * whoever waits is a return that the processor predicts wrongly, because others have returned
+ * meanwhile. The begin leaves w->link alone.
+ *
+ * Returns  where the state is; and what sni_wait_commit does */
+static inline sni_wait_word *sni_wait_begin_near(struct sni_waiter *w, const struct sni_exec *exec);
 static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
-                                       sn_deadline until);
+                                       const sni_wait_word *word);
+
+/* Where that fiber puts what it lends. */
+static inline struct sni_lent **sni_wait_lent_near(const struct sni_exec *exec)
+{
+    return (struct sni_lent **)(void *)((char *)exec->fiber + exec->ops->lent_at);
+}
 
 /* Cancelling. A fiber that keeps the state of its waits in a place that outlives its frames
  * (sni_exec_ops.wait_at) can be cancelled by anybody who knows that place: its wait, if there is
@@ -136,12 +146,16 @@ struct sni_wake {
  * made runnable at once: whoever takes back what an abandoned one has lent takes the lock too, so
  * the fiber is not gone before that. What may take long, or be code of the user's (a thread, a
  * waker), is left in *wake, zeroed before, for sni_wait_wake after the unlock. */
-bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake);
-void sni_wait_wake_slow(const struct sni_wake *wake);
+static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake);
+void sni_wait_wake_slow(struct sni_wake wake);
 
-static inline void sni_wait_wake(const struct sni_wake *wake)
+/* The same for who has seen that it is a fiber, whose w->ops->resumes_late is not set. */
+static inline bool sni_wait_claim_quick(struct sni_waiter *w, int result);
+
+/* By value, so that a wake that nobody owes is never in memory. */
+static inline void sni_wait_wake(struct sni_wake wake)
 {
-    if (wake->who != NULL)
+    if (sni_unlikely(wake.who != NULL))
         sni_wait_wake_slow(wake);
 }
 
@@ -166,9 +180,12 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
     w->wait_at = w->fiber != NULL ? (uint32_t)exec->ops->wait_at : 0;
     w->interrupt = NULL;
     sni_list_init(&w->link);
-    sni_atomic_store(&w->own, 0, relaxed); /* relaxed, all: nobody else knows of this wait yet */
+    if (w->wait_at == 0) {
+        sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows it yet */
+        return;
+    }
     sni_wait_word *word = sni_wait_word_of(w);
-    uint32_t before = sni_atomic_load(word, relaxed);
+    uint32_t before = sni_atomic_load(word, relaxed);            /* relaxed: as above */
     sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
 }
 
@@ -190,6 +207,59 @@ static inline int sni_wait_result(const struct sni_waiter *w)
     return sni_wait_result_of_(state);
 }
 
+/* What follows `found` when it is claimed. */
+static inline uint32_t sni_wait_claimed_with_(uint32_t found, int result)
+{
+    uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED);
+    sni_assert_debug(sni_wait_result_of_((uint32_t)result << SNI_WAIT_BITS) == result,
+                     "a result that a wait has no room for");
+    return ((uint32_t)result << SNI_WAIT_BITS) | kept | SNI_WAIT_CLAIMED;
+}
+
+/* False: it is over already. Else it is claimed, and *found is what it was before. */
+static inline bool sni_wait_take_(sni_wait_word *word, int result, uint32_t *found)
+{
+    /* relaxed: only a first guess for the exchange below */
+    *found = sni_atomic_load(word, relaxed);
+    do {
+        if (sni_unlikely(sni_wait_is_claimed_(*found)))
+            return false;
+        /* acq_rel: releases what led to the claim; acquires the registers of a parked fiber */
+    } while (sni_unlikely(
+        !sni_atomic_cas(word, found, sni_wait_claimed_with_(*found, result), acq_rel, relaxed)));
+    return true;
+}
+
+static inline bool sni_wait_claim_quick(struct sni_waiter *w, int result)
+{
+    /* Read first: once the claim has won, the waiter may be gone. */
+    const struct sni_exec_ops *ops = w->ops;
+    void *fiber = w->fiber;
+    uint32_t found;
+    bool is_won = sni_likely(sni_wait_take_(sni_wait_word_of(w), result, &found));
+    if (sni_likely(is_won && (found & SNI_WAIT_STATE) == SNI_WAIT_PARKED))
+        ops->resume(fiber);
+    return is_won;
+}
+
+static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake)
+{
+    sni_assert_debug(wake->who == NULL, "a wake that is owed is forgotten");
+    /* Read first: once the claim has won, the waiter may be gone. */
+    const struct sni_exec_ops *ops = w->ops;
+    void *fiber = w->fiber;
+    uint32_t found;
+    if (sni_unlikely(!sni_wait_take_(sni_wait_word_of(w), result, &found)))
+        return false;
+    if (sni_unlikely((found & SNI_WAIT_STATE) != SNI_WAIT_PARKED))
+        return true;
+    if (sni_likely(ops != NULL && !ops->resumes_late))
+        ops->resume(fiber);
+    else
+        *wake = (struct sni_wake){ops, ops == NULL ? (void *)&w->own.raw_ : fiber};
+    return true;
+}
+
 static inline bool sni_wait_park(sni_wait_word *word)
 {
     uint32_t found = SNI_WAIT_OPEN;
@@ -209,13 +279,27 @@ static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *le
         *(struct sni_lent **)(void *)((char *)w->fiber + w->ops->lent_at) = lent;
 }
 
-static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
-                                       sn_deadline until)
+static inline sni_wait_word *sni_wait_begin_near(struct sni_waiter *w, const struct sni_exec *exec)
 {
-    if (w->fiber == NULL || until.ns != INT64_MAX)
-        return sni_wait_commit(w, until);
-    w->ops->suspend(exec, w); /* claimed meanwhile: it comes back at once */
-    return sni_wait_result(w);
+    w->fiber = exec->fiber;
+    w->ops = exec->ops;
+    w->wait_at = (uint32_t)exec->ops->wait_at;
+    w->interrupt = NULL;
+    sni_wait_word *word = (sni_wait_word *)(void *)((char *)exec->fiber + exec->ops->wait_at);
+    /* relaxed, both: nobody else knows of this wait yet */
+    uint32_t before = sni_atomic_load(word, relaxed);
+    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
+    return word;
+}
+
+static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *exec,
+                                       const sni_wait_word *word)
+{
+    exec->ops->suspend(exec, w); /* claimed meanwhile: it comes back at once */
+    /* acquire: pairs with the release in sni_wait_claim */
+    uint32_t state = sni_atomic_load(word, acquire);
+    sni_assert(sni_wait_is_claimed_(state), "a fiber was resumed although nobody ended its wait");
+    return sni_wait_result_of_(state);
 }
 
 /* Give other threads a turn. */

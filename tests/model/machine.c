@@ -383,6 +383,12 @@ bool sni_is_spent(void)
     return false;
 }
 
+bool sni_is_spent_by(int n)
+{
+    (void)n;
+    return false;
+}
+
 const char *sni_exec_place(uintptr_t who)
 {
     (void)who;

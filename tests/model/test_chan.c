@@ -373,12 +373,14 @@ TEST(chan_a_lock_without_compare_and_swap_is_found, .limit_s = 60, .leaks_memory
 
 TEST(chan_a_claim_without_compare_and_swap_is_found, .limit_s = 60, .leaks_memory = true)
 {
-    model_finds(&late_meeting,
-                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "claim"}, "");
+    model_finds(
+        &late_meeting,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_take_"}, "");
 }
 
 TEST(select_a_claim_without_compare_and_swap_is_found, .limit_s = 60, .leaks_memory = true)
 {
-    model_finds(&impatient_select,
-                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "claim"}, "");
+    model_finds(
+        &impatient_select,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_take_"}, "");
 }

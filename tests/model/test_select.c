@@ -221,6 +221,7 @@ TEST(select_a_task_that_ends_too_late_can_still_be_joined, .limit_s = 60)
 
 TEST(select_a_mixed_claim_without_compare_and_swap_is_found, .limit_s = 60, .leaks_memory = true)
 {
-    model_finds(&impatient,
-                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "claim"}, "");
+    model_finds(
+        &impatient,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_take_"}, "");
 }

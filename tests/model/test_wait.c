@@ -145,15 +145,17 @@ TEST(a_fiber_is_resumed_exactly_once_and_never_before_it_is_saved, .limit_s = 60
 
 TEST(a_claim_without_compare_and_swap_is_found, .limit_s = 60)
 {
-    model_finds(&two_claimers,
-                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "claim"},
-                "winner");
+    model_finds(
+        &two_claimers,
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_take_"},
+        "winner");
 }
 
 TEST(a_claim_that_releases_nothing_is_found, .limit_s = 60)
 {
     model_finds(&two_claimers,
-                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "claim"}, "race");
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_wait_take_"},
+                "race");
 }
 
 TEST(publishing_without_compare_and_swap_is_found, .limit_s = 60)

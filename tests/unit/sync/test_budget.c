@@ -7,6 +7,7 @@
 enum {
     TURNS = 3,         /* that the other one must have had */
     CALLS_MAX = 10000, /* meanwhile, and a time limit for those that hang */
+    PLENTY = 2 * CALLS_MAX + 2,
 };
 
 static struct {
@@ -68,7 +69,7 @@ static void work_alone(int (*call)(int i))
 static void fill(size_t capacity)
 {
     CHECK_EQ(sn_chan_create(&all.ch, sizeof(int), capacity, NULL), 0);
-    for (int i = 0; i < 2 * CALLS_MAX + 2; i++)
+    for (int i = 0; i < PLENTY; i++)
         CHECK_EQ(sn_chan_send(all.ch, &i, SN_NOWAIT), 0);
 }
 
@@ -81,9 +82,12 @@ static int receive(int i)
 
 TEST(one_that_receives_from_a_channel_that_is_never_empty_gives_way)
 {
-    fill(SN_CHAN_UNBOUNDED);
-    work_alone(receive);
-    CHECK_EQ(sn_chan_destroy(all.ch), 0);
+    static const size_t capacities[] = {SN_CHAN_UNBOUNDED, PLENTY};
+    for (int k = 0; k < 2; k++) {
+        fill(capacities[k]);
+        work_alone(receive);
+        CHECK_EQ(sn_chan_destroy(all.ch), 0);
+    }
 }
 
 static int choose(int i)
@@ -107,9 +111,12 @@ static int send(int i)
 
 TEST(one_that_sends_to_a_channel_that_is_never_full_gives_way)
 {
-    CHECK_EQ(sn_chan_create(&all.ch, sizeof(int), SN_CHAN_UNBOUNDED, NULL), 0);
-    work_alone(send);
-    CHECK_EQ(sn_chan_destroy(all.ch), 0);
+    static const size_t capacities[] = {SN_CHAN_UNBOUNDED, PLENTY};
+    for (int k = 0; k < 2; k++) {
+        CHECK_EQ(sn_chan_create(&all.ch, sizeof(int), capacities[k], NULL), 0);
+        work_alone(send);
+        CHECK_EQ(sn_chan_destroy(all.ch), 0);
+    }
 }
 
 static int send_and_receive_many(int i)

@@ -270,6 +270,24 @@ static int send_one(void *arg)
     return 0;
 }
 
+TASK_TEST(a_receive_lets_the_sender_in_that_waits_for_room)
+{
+    (void)arg;
+    for (size_t capacity = 1; capacity < 4; capacity++) {
+        struct post p = {.a = make(sizeof(int), capacity), .to = (int)capacity + 1};
+        sn_task *t = sn_spawn(send_range, &p);
+        while (sn_chan_len(p.a) < capacity)
+            sn_yield();
+        for (int i = 0; i < 3; i++) /* so that it waits; if it does not yet, all the same */
+            sn_yield();
+        CHECK_EQ(recv_int(p.a, SN_FOREVER), 0);
+        CHECK_EQ(sn_join(t, NULL), 0); /* nobody receives any more */
+        CHECK_EQ(sn_chan_len(p.a), (long)capacity);
+        CHECK_EQ(sn_chan_destroy(p.a), 0);
+    }
+    return 0;
+}
+
 enum { CROWD = 40 }; /* more than are woken in one go */
 
 TASK_TEST(a_close_wakes_all_who_wait)
