@@ -33,15 +33,14 @@ AXES = {"grow_wakes": "One of n waiting tasks is woken, runs, and waits again",
         "grow_leaves": "One of n waiters at a channel is cancelled, another comes",
         "grow_conns": "A request and its answer on one of n connections",
         "grow_children": "A child joins a scope of n and ends"}
-WHY = {"grow_wakes": "Each fiber has a stack page of its own besides its record: what is touched of "
-                     "one is four to seven lines in three pages. From some hundred fibers on they do "
-                     "not fit the first cache and its translations, from ten thousand on not the second.",
-       "grow_sends": "As with wakes, but the waiters are taken in the order in which they came, so that "
-                     "records lie one behind the other.",
+WHY = {"grow_wakes": "A fiber, its record and its semaphore are seven to ten lines in pages of their own: "
+                     "from some dozens of fibers on they are not in the first cache any more.",
+       "grow_sends": "What is touched of a fiber, as with wakes; the queue is taken from at one end and "
+                     "added to at the other.",
        "grow_leaves": "A stack and a record go and others come in their place, besides what a wake "
                       "touches; the queue is left without looking at the others in it.",
-       "grow_timers": "Two neighbours in the list of a slot are touched by a cancellation and one by a "
-                      "setting, wherever they lie.",
+       "grow_timers": "A timer has two neighbours in the list of its slot, wherever they lie; they are "
+                      "touched when it goes, and those of another slot when it comes.",
        "grow_conns": "Most of it is the kernel's."}
 
 
