@@ -212,6 +212,11 @@ def measure_memory(folder, server, p):
     return {"bytes_per_conn": r["rss_each"], "tables_per_conn": r["tables_each"]}
 
 
+def check_result(result):
+    if result.get("requests") == 0:
+        raise Trouble("no request was answered within the window")
+
+
 def measure(programs, name, words, cpus):
     """One sample of a workload, as the yardstick's programs would tell it; raises Trouble."""
     p = parameters(words)
@@ -231,4 +236,5 @@ def measure(programs, name, words, cpus):
                 result = measure_memory(programs.native, server, p)
     except (subprocess.TimeoutExpired, FileNotFoundError) as why:
         raise Trouble(str(why)) from None
+    check_result(result)
     return {"peer": name, "workload": words[0], "workers": int(p["workers"]), **result}
