@@ -6,7 +6,7 @@
 #   make test       sets up, builds, tests; names what it had to skip and how to enable it
 #   make test-full  the same with cross compilers, emulators and a browser: nothing is skipped
 #   make bench      the same work on Sinew and its peers, in below ten minutes; BENCH_ARGS=
-#   make bench-full all of it, with curves: an hour or two; the report is docs/benchmarks/compare.html
+#   make bench-full all of it, with curves: some hours; the report is docs/benchmarks/compare.html
 #   make bench-micro  single operations of Sinew; MICRO_ARGS=
 #   make bench-echo echo servers side by side with peers, below two minutes; ECHO_ARGS= for the rest
 #   make check-style, make format, make install PREFIX=/usr/local, make clean

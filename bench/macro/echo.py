@@ -4,7 +4,7 @@
 
     make bench-echo                       the quick form, below two minutes
     make bench-echo ECHO_ARGS=            the full form
-    bench/macro/echo.py --servers epoll,sinew-epoll-fiber --conns 64 --rounds 5
+    bench/macro/echo.py --servers epoll,sinew-epoll --conns 64 --rounds 5
 
 Modes: 1-core, the server with one worker on the first cpu and the client on the second; 2-worker,
 nothing is pinned. A round takes one sample of each server in each cell, with a fresh process; the
@@ -20,145 +20,45 @@ used the machine is left out if there are better ones, else the row is marked wi
 Idle memory: how much the server's RSS grows by one of 10,000 connections that made one echo, after
 a warm-up with 16; and its page tables.
 
-Go and Tokio are built by their own tools, if those are there. Nothing is installed. Each sample is
-a line of JSON, appended to a file. Exit: 0, 1 a sample had errors, 2 wrong usage or no programs."""
+`sinew` are fibers and `sinew-coro` coroutines over io_uring, with `-epoll` over epoll; `epoll` and
+`uring` are written by hand. Peers are built by their own tools, if those are there; nothing is
+installed. bench/compare has the same rows beside others, in rounds that can be cut; this one has more
+columns. Each sample is a line of JSON, appended to a file. Exit: 0, 1 a sample had errors, 2 wrong usage or no programs."""
 
 import argparse
 import json
 import os
 import platform
-import re
-import resource
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-PEERS = os.path.join(ROOT, "bench", "peers")
+sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+import programs
+import servers
+from servers import Server, Trouble
+
+ROOT = programs.ROOT
 MODES = ("1-core", "2-worker")
 IDLE_CONNS = 10000
-WARM_CONNS = 16
 DISTURBED = 0.2  # cpus that others used
-START_S = 5
-BUILD_S = 300
-
-SERVERS = {  # name: (program, what follows port and workers, environment)
-    "epoll": ("echo_epoll", [], {}),
-    "uring": ("echo_uring", [], {}),
-    "sinew-uring-fiber": ("echo_server", ["fiber"], {"SINEW_IO": "uring"}),
-    "sinew-uring-coro": ("echo_server", ["coro"], {"SINEW_IO": "uring"}),
-    "sinew-epoll-fiber": ("echo_server", ["fiber"], {"SINEW_IO": "epoll"}),
-    "sinew-epoll-coro": ("echo_server", ["coro"], {"SINEW_IO": "epoll"}),
-    "go": ("peers/echo_go", [], {}),
-    "tokio": ("peers/echo_tokio", [], {}),
-}
+SERVERS = programs.SERVERS
+QUICK = [name for name in SERVERS if name not in ("java", "erlang", "asio", "asio-co", "libuv")]
 
 
 def say(text):
     print(f"echo: {text}", flush=True)
 
 
-# ---- programs -----------------------------------------------------------------------------------
-
-def build_peer(name, command, out):
-    """Build a peer with its own tool; says why not, if not."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S)
-    except FileNotFoundError:
-        return say(f"without {name}: there is no {command[0]}")
-    except subprocess.TimeoutExpired:
-        return say(f"without {name}: building it takes too long")
-    if done.returncode != 0 or not os.path.exists(out):
-        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return say(f"without {name}: {' '.join(command[:2])} failed: {last}")
-
-
-def build_peers(names, folder):
-    target = os.path.join(folder, "peers")
-    os.makedirs(target, exist_ok=True)
-    if "go" in names:
-        out = os.path.join(target, "echo_go")
-        build_peer("go", ["go", "build", "-o", out, os.path.join(PEERS, "echo_go", "main.go")], out)
-    if "tokio" in names:
-        link = os.path.join(target, "echo_tokio")
-        cargo = os.path.join(target, "cargo")
-        out = os.path.join(cargo, "release", "echo_tokio")
-        build_peer("tokio", ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir",
-                             cargo, "--manifest-path",
-                             os.path.join(PEERS, "echo_tokio", "Cargo.toml")], out)
-        if os.path.exists(out) and not os.path.lexists(link):
-            os.symlink(out, link)
-
-
-def present(names, folder):
-    """Those of the servers that are built."""
-    found = []
-    for name in names:
-        if os.path.exists(os.path.join(folder, SERVERS[name][0])):
-            found.append(name)
-        elif name not in ("go", "tokio"):  # they have had their line
-            say(f"without {name}: {SERVERS[name][0]} is not built")
-    return found
-
-
-# ---- a server -----------------------------------------------------------------------------------
-
-def pinned_to(cpu):
-    return None if cpu is None else lambda: os.sched_setaffinity(0, {cpu})
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Server:
-    """A server process, alive within a `with`."""
-
-    def __init__(self, name, folder, workers, cpu):
-        program, args, env = SERVERS[name]
-        self.name = name
-        self.port = free_port()
-        self.log = tempfile.TemporaryFile("w+")
-        command = [os.path.join(folder, program), str(self.port), str(workers), *args]
-        self.process = subprocess.Popen(command, env={**os.environ, **env}, preexec_fn=pinned_to(cpu),
-                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-
-    def __enter__(self):
-        end = time.monotonic() + START_S
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                time.sleep(0.05)
-                return self
-            except OSError:
-                time.sleep(0.01)
-        self.__exit__()
-        raise RuntimeError(f"{self.name} does not listen: {self.said or 'it says nothing'}")
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.log.seek(0)
-        self.said = self.log.read().strip()
-        self.log.close()
-
-    def memory(self, field):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return int(re.search(rf"^{field}:\s+(\d+) kB", status.read(), re.M).group(1)) * 1024
-
-
 # ---- samples ------------------------------------------------------------------------------------
 
 class Bench:
-    def __init__(self, args, folder, names):
+    def __init__(self, args, built):
         self.args = args
-        self.folder = folder
-        self.names = names
+        self.programs = built
+        self.names = [name for name in args.servers if name in built.servers]
         self.cpus = sorted(os.sched_getaffinity(0))
         self.samples = []
         self.idles = []
@@ -180,50 +80,26 @@ class Bench:
             errors = {k[7:]: v for k, v in sample.items() if k.startswith("errors_") and v}
             say(f"{sample['server']}: {sample['errors']} errors: {errors}")
 
-    def load(self, server, cpu, options):
-        command = [os.path.join(self.folder, "echo_load"), "-p", str(server.port),
-                   "-P", str(server.process.pid), *map(str, options)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60,
-                              preexec_fn=pinned_to(cpu))
-        if server.process.poll() is not None:
-            raise RuntimeError(f"{server.name} has died")
-        return json.loads(done.stdout)
-
     def sample(self, mode, conns, name, number):
         pinned = mode == "1-core"
         workers = 1 if pinned else 2
-        with Server(name, self.folder, workers, self.cpus[0] if pinned else None) as server:
-            result = self.load(server, self.cpus[1] if pinned else None,
-                               ["-c", conns, "-t", workers, "-w", self.args.window / 2,
-                                "-d", self.args.window])
+        server_on, client_on = ({cpu} if pinned else None for cpu in self.cpus[:2])
+        with Server(self.programs, name, "echo", workers, server_on) as server:
+            result = servers.load_echo(self.programs.native, server, client_on,
+                                       ["-c", conns, "-t", min(workers, conns), "-w",
+                                        self.args.window / 2, "-d", self.args.window])
         self.keep("echo", self.samples, {"server": name, "mode": mode, "round": number, **result})
 
     def idle(self, name, conns):
-        with Server(name, self.folder, 1, self.cpus[0]) as server:
-            self.load(server, None, ["-c", WARM_CONNS, "-w", 0.1, "-d", 0.1])
-            before = [server.memory(field) for field in ("VmRSS", "VmPTE")]
-            client = subprocess.Popen(
-                [os.path.join(self.folder, "echo_load"), "-p", str(server.port), "-c", str(conns),
-                 "-I", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            try:
-                if client.stdout.readline().strip() != "READY":
-                    raise RuntimeError(f"{name} did not take {conns} connections")
-                time.sleep(0.5)
-                after = [server.memory(field) for field in ("VmRSS", "VmPTE")]
-                told, _ = client.communicate(timeout=30)
-            finally:
-                client.kill()
-                client.wait()
-        rss, tables = ((b - a) / conns for a, b in zip(before, after))
-        self.keep("idle", self.idles,
-                  {"server": name, "conns": conns, "rss": after[0], "rss_each": rss,
-                   "tables_each": tables, "errors": json.loads(told)["errors"]})
+        with Server(self.programs, name, "echo", 1, {self.cpus[0]}) as server:
+            result = servers.idle_memory(self.programs.native, server, conns)
+        self.keep("idle", self.idles, {"server": name, **result})
 
     def guarded(self, step, name, *args):
         """A server that cannot even start is left out from then on."""
         try:
             step(*args)
-        except (RuntimeError, subprocess.TimeoutExpired) as why:
+        except (Trouble, subprocess.TimeoutExpired) as why:
             say(f"without {name}: {why}")
             self.names.remove(name)
 
@@ -308,7 +184,7 @@ def read_options():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--window", type=float, metavar="S", help="what is measured of a sample")
     parser.add_argument("--conns", type=listed(int), metavar="N,...")
-    parser.add_argument("--servers", type=listed(str), metavar="NAME,...", default=list(SERVERS),
+    parser.add_argument("--servers", type=listed(str), metavar="NAME,...",
                         help=", ".join(SERVERS))
     parser.add_argument("--modes", type=listed(str), metavar="MODE,...", default=list(MODES),
                         help=", ".join(MODES))
@@ -321,6 +197,7 @@ def read_options():
     args.rounds = args.rounds or (3 if quick else 5)
     args.window = args.window or (0.3 if quick else 1.0)
     args.conns = args.conns or ([1, 64, 1000] if quick else [1, 64, 1000, IDLE_CONNS])
+    args.servers = args.servers or (QUICK if quick else SERVERS)
     args.limit = args.limit or (110 if quick else 1800)
     args.json = args.json or os.path.join(args.build, "bench", "echo.jsonl")
     for word in args.servers + args.modes:
@@ -330,13 +207,10 @@ def read_options():
 
 
 def fit_limits(args):
-    """Raises the soft limit of descriptors, which children inherit; fewer connections if need be.
-    Returns how many."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    most = 1 << 20 if hard == resource.RLIM_INFINITY else max(1, hard - 100)
+    """Fewer connections, if there are not descriptors enough. Returns how many."""
+    most = servers.allow_descriptors()
     if most < max(args.conns + [IDLE_CONNS]):
-        say(f"at most {most} connections: ulimit -n is {hard}")
+        say(f"at most {most} connections: more descriptors are not allowed")
     args.conns = sorted({min(conns, most) for conns in args.conns})
     return min(most, IDLE_CONNS)
 
@@ -351,8 +225,9 @@ def main():
     if len(os.sched_getaffinity(0)) < 2 and "1-core" in args.modes:
         say("without 1-core: it needs a cpu for each side")
         args.modes.remove("1-core")
-    build_peers(args.servers, folder)
-    bench = Bench(args, folder, present(args.servers, folder))
+    built = programs.Programs(args.build, say)
+    built.build([], args.servers)
+    bench = Bench(args, built)
     if not args.no_idle:
         bench.all_idle(idle_conns)
     bench.all_samples()

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT
+module serve_go
+
+go 1.21
