@@ -4,7 +4,7 @@
  *     growth <axis> n=SIZE ops=OPERATIONS
  *
  * Of each axis there are `n`: tasks that wait, timers that are set, connections, waiters at one
- * channel. Then `ops` operations, each on one that was not touched for long: the next is always
+ * channel, children of one scope. Then `ops` operations, each on one that was not touched for long: the next is always
  * STRIDE further, so that all are visited and no prefetcher guesses which. What an algorithm makes
  * of n, and what the caches do, is then in the figure. One worker, so that nothing else is.
  *
@@ -189,6 +189,31 @@ static int leaves(void *arg)
     return 0;
 }
 
+/* ---- children of a scope -------------------------------------------------------------------- */
+
+/* One child comes and goes while n are in the scope. */
+static int children(void *arg)
+{
+    int64_t ops = yard_arg("ops", 100000);
+    sn_sem never = SN_SEM_INIT(0);
+    int rc = 0;
+    (void)arg;
+    SN_SCOPE(g, .result = &rc)
+    {
+        for (int64_t i = 0; i < size; i++)
+            yard_check(sn_group_spawn(g, wait_for_units, &never) >= 0, "spawn");
+        let_others_run(size);
+        int64_t t0 = begin();
+        for (int64_t i = 0; i < ops; i++) {
+            yard_check(sn_group_spawn(g, nothing, NULL) >= 0, "spawn");
+            sn_yield(); /* it runs and ends */
+        }
+        end(t0, ops);
+        sn_group_cancel(g, "all is counted");
+    }
+    return rc;
+}
+
 /* ---- connections ---------------------------------------------------------------------------- */
 
 static int echo(void *arg)
@@ -238,7 +263,8 @@ int main(int argc, char **argv)
     static const struct yard_workload axes[] = {
         {"grow_wakes", wakes, false},   {"grow_spawns", spawns, false},
         {"grow_timers", timers, false}, {"grow_sends", sends, false},
-        {"grow_leaves", leaves, false}, {"grow_conns", conns, false},
+        {"grow_leaves", leaves, false}, {"grow_children", children, false},
+        {"grow_conns", conns, false},
     };
     yard_begin(argc, argv, "sinew", yard_sinew_version());
     size = yard_arg("n", 1000);
