@@ -4,9 +4,10 @@
  *     growth <axis> n=SIZE ops=OPERATIONS
  *
  * Of each axis there are `n`: tasks that wait, timers that are set, connections, waiters at one
- * channel, children of one scope. Then `ops` operations, each on one that was not touched for long: the next is always
- * STRIDE further, so that all are visited and no prefetcher guesses which. What an algorithm makes
- * of n, and what the caches do, is then in the figure. One worker, so that nothing else is.
+ * channel, children of one scope. Then `ops` operations, each on one that was not touched for long:
+ * the next is always STRIDE further, so that all are visited and no prefetcher guesses which. What
+ * an algorithm makes of n, and what the caches do, is then in the figure. One worker, so that
+ * nothing else is.
  *
  * One line of JSON, as the yardstick's other programs (peers/WORKLOADS.md). Under callgrind only
  * the operations are counted (count.h): if instructions do not grow and the time does, it is the
