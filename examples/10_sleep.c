@@ -6,12 +6,10 @@
 static int read_a_novel(void *arg)
 {
     const int64_t *hour = arg;
-    int chapters = 0;
-    while (!sn_cancelled()) { /* whoever may be timed out asks now and then */
-        (void)sn_sleep(*hour);
-        chapters++;
-    }
-    return chapters;
+    int rc = 0;
+    for (int chapter = 1; chapter <= 12 && rc == 0; chapter++)
+        rc = sn_sleep(*hour); /* -ETIMEDOUT when it is time for bed */
+    return rc;
 }
 
 static int day(void *arg)
