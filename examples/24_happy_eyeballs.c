@@ -4,29 +4,22 @@
  * The idea of RFC 8305: try the addresses in order, each a little later than the one before, or at
  * once when that one has failed. The first connection cancels what is left; no descriptor stays. */
 #include <sinew/sinew.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 struct attempt {
     const char *addr;
-    sn_group *group;
-    _Atomic(sn_conn *) *winner;
+    sn_conn *conn;
     sn_event failed;
 };
 
 static int attempt(void *arg)
 {
     struct attempt *a = arg;
-    sn_conn *conn, *nobody = NULL;
-    int rc = sn_connect(&conn, a->addr, SN_FOREVER); /* as long as the group lives */
+    int rc = sn_connect(&a->conn, a->addr, SN_FOREVER); /* as long as the group lives */
     if (rc < 0)
         (void)sn_event_set(&a->failed);
-    else if (atomic_compare_exchange_strong(a->winner, &nobody, conn))
-        sn_group_cancel(a->group, "another address was faster");
-    else
-        (void)sn_close(conn); /* both at once */
     return rc;
 }
 
@@ -35,21 +28,27 @@ static int connect_to_any(sn_conn **out, const char *const addrs[], unsigned n, 
 {
     enum { ADDRS_MAX = 8 };
     struct attempt attempts[ADDRS_MAX];
-    _Atomic(sn_conn *) winner = NULL;
+    sn_group_report report;
     int rc = 0;
     if (n == 0 || n > ADDRS_MAX)
         return -EINVAL;
-    SN_SCOPE(g, .policy = SN_COLLECT_ALL, .results = results, .results_max = n, .result = &rc)
-    {
+    memset(attempts, 0, sizeof(attempts));
+    SN_SCOPE(g, .policy = SN_FIRST_SUCCESS, .results = results, .results_max = n, .result = &rc,
+             .report = &report) {
         for (unsigned i = 0; i < n; i++) {
-            attempts[i] = (struct attempt){addrs[i], g, &winner, SN_EVENT_INIT};
+            attempts[i] = (struct attempt){addrs[i], NULL, SN_EVENT_INIT};
             if (sn_group_spawn(g, attempt, &attempts[i], .name = addrs[i]) < 0 ||
                 sn_event_wait(&attempts[i].failed, sn_after(SN_MS(250))) == -ECANCELED)
                 break; /* there is a winner, or nobody waits for one any more */
         }
     }
-    *out = winner;
-    return winner != NULL ? 0 : rc;
+    for (int i = 0; i < (int)n; i++) /* two at once: one is enough */
+        if (i != report.winner && attempts[i].conn != NULL)
+            (void)sn_close(attempts[i].conn);
+    if (report.winner < 0)
+        return rc;
+    *out = attempts[report.winner].conn;
+    return 0;
 }
 
 /* ---- addresses to try ---------------------------------------------------------------------- */
@@ -99,8 +98,7 @@ static int app(void *arg)
 
     const char *const addrs[] = {refuses, hangs, serves};
     int results[] = {1, 1, 1}, before = count_sockets();
-    SN_DEADLINE(sn_after(SN_S(30)))
-    {
+    SN_DEADLINE(sn_after(SN_S(30))) {
         rc = connect_to_any(&conn, addrs, 3, results);
     }
     for (int i = 0; i < 3; i++)

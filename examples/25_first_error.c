@@ -26,12 +26,10 @@ static int ask_all(struct server servers[SERVERS], sn_policy policy, int answers
                    sn_group_report *report)
 {
     int rc = 0;
-    SN_SCOPE(g, .policy = policy, .results = answers, .results_max = SERVERS, .result = &rc)
-    {
+    SN_SCOPE(g, .policy = policy, .results = answers, .results_max = SERVERS, .result = &rc,
+             .report = report) {
         for (int i = 0; i < SERVERS; i++)
             (void)sn_group_spawn(g, ask, &servers[i], .name = servers[i].name);
-        (void)sn_group_join(g);
-        sn_group_get_report(g, report);
     }
     return rc;
 }

@@ -47,35 +47,22 @@ static int accept_guests(void *arg)
     return rc;
 }
 
-static int lose_patience(void *arg)
-{
-    int rc = sn_sleep(SN_S(1));
-    if (rc == 0)
-        sn_group_cancel(arg, "the server is closing");
-    return rc;
-}
-
 static int serve(void *arg)
 {
     struct server *s = arg;
     int rc = 0;
-    SN_SCOPE(guests, .policy = SN_COLLECT_ALL) /* if one fails, that is nothing to the others */
-    {
+    /* If one fails, that is nothing to the others. */
+    SN_SCOPE(guests, .policy = SN_COLLECT_ALL, .report = &s->report) {
         s->guests = guests;
-        SN_SCOPE(door)
-        {
+        SN_SCOPE(door) {
             (void)sn_group_spawn(door, accept_guests, s, .background = true);
             rc = sn_wait_fd(s->signals, SN_READABLE, SN_FOREVER);
         } /* nobody accepts any more */
         (void)sn_listener_close(s->listener);
         printf("server: %s\n", rc < 0 ? strerror(-rc) : "SIGTERM, no new guests");
         (void)sn_event_set(&s->closed);
-        SN_SCOPE(patience)
-        {
-            (void)sn_group_spawn(patience, lose_patience, guests, .background = true);
-            (void)sn_group_join(guests);
-        }
-        sn_group_get_report(guests, &s->report);
+        if (sn_group_join(guests, sn_after(SN_S(1))) == -ETIMEDOUT)
+            sn_group_cancel(guests, "the server is closing");
     }
     return rc < 0 ? rc : 0;
 }
@@ -143,8 +130,7 @@ static int app(void *arg)
         printf("listening on %s\n", text);
     fflush(stdout);
     int visited = 0;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         (void)sn_group_spawn(g, serve, &s, .name = "server");
         visited = addr == NULL ? visit(&s, text) : 0;
     }

@@ -64,8 +64,7 @@ static int request(void *arg)
         rc = ask(r->client, "hello, ");
     if (rc < 0)
         return rc;
-    SN_DEADLINE(sn_after(r->patience_ns), .expired = &is_late)
-    {
+    SN_DEADLINE(sn_after(r->patience_ns), .expired = &is_late) {
         rc = ask(r->client, "do work");
         if (rc < 0) {
             printf("    %s: %s\n", strerror(-rc), sn_cancel_reason());
@@ -88,11 +87,9 @@ static int play(bool leaves)
     if (rc < 0)
         return rc;
     struct request r = {ends[0], ends[1], leaves ? SN_S(3600) : SN_MS(100), SN_EVENT_INIT, ""};
-    SN_SCOPE(servers, .result = &rc)
-    {
+    SN_SCOPE(servers, .result = &rc) {
         (void)sn_group_spawn(servers, serve, &r);
-        SN_SCOPE(clients, .results = &result, .results_max = 1)
-        {
+        SN_SCOPE(clients, .results = &result, .results_max = 1) {
             (void)sn_group_spawn(clients, request, &r);
             if (leaves && sn_event_wait(&r.begun, SN_FOREVER) == 0)
                 sn_group_cancel(clients, "the user has left");

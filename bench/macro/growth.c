@@ -199,8 +199,7 @@ static int children(void *arg)
     sn_sem never = SN_SEM_INIT(0);
     int rc = 0;
     (void)arg;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         for (int64_t i = 0; i < size; i++)
             yard_check(sn_group_spawn(g, wait_for_units, &never) >= 0, "spawn");
         let_others_run(size);

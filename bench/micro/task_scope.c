@@ -57,8 +57,7 @@ static int by_scope(void *arg)
     int rc = 0;
     for (uint64_t i = 0; i < b->iterations; i++) {
         int said = 0;
-        SN_SCOPE(g, .result = &said)
-        {
+        SN_SCOPE(g, .result = &said) {
             for (int k = 0; k < CHILDREN; k++)
                 (void)sn_group_spawn(g, nothing, NULL);
         }
@@ -71,8 +70,7 @@ static int empty_scopes(void *arg)
 {
     const struct bench *b = arg;
     for (uint64_t i = 0; i < b->iterations; i++) {
-        SN_SCOPE(g)
-        {
+        SN_SCOPE(g) {
         }
     }
     return 0;
@@ -83,8 +81,7 @@ static int deadlines(void *arg)
     const struct bench *b = arg;
     sn_deadline at = sn_after(SN_S(3600));
     for (uint64_t i = 0; i < b->iterations; i++) {
-        SN_DEADLINE(at)
-        {
+        SN_DEADLINE(at) {
         }
     }
     return 0;
@@ -94,8 +91,7 @@ static int shields(void *arg)
 {
     const struct bench *b = arg;
     for (uint64_t i = 0; i < b->iterations; i++) {
-        SN_SHIELD(SN_FOREVER)
-        {
+        SN_SHIELD(SN_FOREVER) {
         }
     }
     return 0;

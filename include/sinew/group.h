@@ -31,28 +31,32 @@ SN_BEGIN_DECLS
 
 /* A group: the caller's memory, which stays where it is until the group is closed. */
 typedef struct sn_group {
-    void *opaque_[42];
+    void *opaque_[44];
 } sn_group;
 
 /* What the failure of a child does: one that returns an error or panics. A child that was cancelled
  * and says so (-ECANCELED, -ETIMEDOUT) has not failed. */
 typedef enum sn_policy {
-    SN_FAIL_FAST,   /* cancels the others */
-    SN_COLLECT_ALL, /* nothing           */
+    SN_FAIL_FAST,     /* cancels the others                                                  */
+    SN_COLLECT_ALL,   /* nothing                                                             */
+    SN_FIRST_SUCCESS, /* nothing; but the first that ends well cancels the others, and the group
+                         has failed only if none did                                         */
 } sn_policy;
 
 /* What may be said about a group, by designated initialisers. */
 typedef struct sn_group_options {
-    const char *at_;      /* its place; filled in by the macros                              */
-    sn_policy policy;     /* default SN_FAIL_FAST                                            */
-    sn_deadline until;    /* when it is cancelled, for -ETIMEDOUT; zeroed: never             */
-    uint32_t limit;       /* so many children live at a time; 0: any number                  */
-    uint32_t results_max; /* of `results`                                                   */
-    int *results;         /* where to put the children's results, in the order of their spawn;
+    const char *at_;  /* its place; filled in by the macros                              */
+    sn_policy policy; /* default SN_FAIL_FAST                                            */
+    sn_deadline
+        until;    /* when it is cancelled, for -ETIMEDOUT; zeroed (SN_NOWAIT): never             */
+    size_t limit; /* so many children live at a time; 0: any number                 */
+    size_t results_max; /* of `results`                                                   */
+    int *results;       /* where to put the children's results, in the order of their spawn;
                             those of a spawn that failed and beyond results_max are left out */
-    int *result;          /* where to put the group's result when it is closed: as
+    int *result;        /* where to put the group's result when it is closed: as
                             sn_group_close. Left alone if the block was left early and no child
-                            had failed                                                      */
+                            had failed                                                     */
+    struct sn_group_report *report; /* where to put what became of the children, then       */
 } sn_group_options;
 
 /* What became of the children so far. */
@@ -62,6 +66,7 @@ typedef struct sn_group_report {
     uint32_t failed;       /* returned an error or panicked */
     uint32_t cancelled;    /* were cancelled and said so */
     int error;             /* the result of the first that failed, or 0 */
+    int winner;            /* SN_FIRST_SUCCESS: the number of the first that ended well, or -1 */
     const char *failed_at; /* where that one was spawned */
     const char *failed_name;
     char message[128]; /* of the first panic; cut if it was longer */
@@ -89,7 +94,8 @@ typedef struct sn_group_report {
  *
  * Suspends: yes, if one has not ended.   Threads: whoever opened it.
  * Returns  0
- *          the error of the first child that failed, -ECONNABORTED for a panic
+ *          the error of the first child that failed, -ECONNABORTED for a panic; under
+ *          SN_FIRST_SUCCESS only if none ended well
  *          -ETIMEDOUT  the group's deadline has passed, or one around it
  *          -ECANCELED  something around the group was cancelled. (After sn_group_cancel it is 0.)
  *          -EINVAL     it is not open (misuse) */
@@ -116,12 +122,21 @@ SN_API SN_SUSPENDS int sn_group_close(sn_group *group);
  * Suspends, Threads, Returns: as sn_group_spawn. */
 #define sn_group_spawn_coro(...) SN_GROUP_SPAWN_CORO_(__VA_ARGS__, )
 
-/* Wait until all children, without those in the background, have ended. The group stays open. As
- * at its end, the wait itself is not cancelled.
+/* Wait until all children, without those in the background, have ended, or `until` has come. The
+ * group stays open. If it is reached, so are the children, and the wait goes on; if only a block in
+ * it is, in which this is called, the wait ends.
  *
  * Suspends: yes, if one has not ended.   Threads: whoever opened it.
- * Returns  as sn_group_close, so far; -EINVAL also to others */
-SN_API SN_SUSPENDS int sn_group_join(sn_group *group);
+ * Returns  as sn_group_close, so far; -EINVAL also to others
+ *          -ETIMEDOUT, -ECANCELED  also if some are alive: it was too late, or a block in the group
+ *                                  is cancelled. sn_group_get_report tells */
+SN_API SN_SUSPENDS int sn_group_join(sn_group *group, sn_deadline until);
+
+/* The group that this task is a child of, for spawning siblings and for cancelling them.
+ *
+ * Suspends: no.   Threads: any.
+ * Returns  the group; NULL: it is none's child */
+SN_API sn_group *sn_group_current(void);
 
 /* Cancel all that is in the group, until it is closed: the children, and whoever opened it.
  * `reason`, if not NULL, is for sn_cancel_reason, and must stay valid as long as the group. The

@@ -35,6 +35,7 @@ SN_API sn_deadline sn_after(int64_t ns);
  * Suspends: yes.   Threads: any; outside a runtime it blocks the thread.
  * Returns  0
  *          -ECANCELED  the task was cancelled, and slept no longer
+ *          -ETIMEDOUT  the same, by the deadline of a block around it (cancel.h)
  *          -EDEADLK    a coroutine would block its worker and must await sn_sleep_op (misuse) */
 SN_API SN_SUSPENDS int sn_sleep(int64_t ns);
 

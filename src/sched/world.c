@@ -283,11 +283,24 @@ static void sleep_and_watch(struct sni_worker *w, int64_t until_ns)
     sleep_until(w, until_ns);
 }
 
+/* Virtual time goes on to `until_ns`, unless there is something to do now: the kernel has had what
+ * tasks wrote to each other, but a ring tells of it only when it is asked. */
+static void jump_to(struct sni_worker *w, int64_t until_ns)
+{
+    struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
+    if (driver != NULL && sni_driver_pending(driver) > 0) {
+        sni_driver_wait(driver, 0);
+        if (sni_driver_reap(driver) > 0)
+            return;
+    }
+    sni_atomic_store(&w->virtual_ns, until_ns, relaxed); /* relaxed: as in now_of */
+}
+
 void sni_world_sleep(struct sni_worker *w)
 {
     int64_t until_ns = sni_clockwork_next(&w->clockwork);
     if (sni_unlikely(w->sched->config.virtual_time) && until_ns != INT64_MAX) {
-        sni_atomic_store(&w->virtual_ns, until_ns, relaxed); /* relaxed: as in now_of */
+        jump_to(w, until_ns);
         return;
     }
     sleep_and_watch(w, until_ns);

@@ -39,10 +39,11 @@ struct sni_group {
     struct sni_list members; /* of sni_member.link                                          */
     struct sni_list joiners; /* of sni_waiter.link: until live is 0                         */
     struct sni_list queue;   /* until live is below the limit                               */
-    uint32_t limit;          /* immutable; 0: none                                          */
-    uint32_t results_max;    /* immutable                                                   */
+    size_t limit;            /* immutable; 0: none                                          */
+    size_t results_max;      /* immutable                                                   */
     int *results;            /* immutable; what it points to is written by members           */
     int *result;             /* immutable                                                   */
+    sn_group_report *report; /* immutable                                                   */
     struct sni_hook *hooks;  /* the owner's                                                 */
     const char *failed_at;
     const char *failed_name;
@@ -52,9 +53,10 @@ struct sni_group {
     uint32_t failed;
     uint32_t cancelled;
     int error;
+    int winner;
+    sn_policy policy;    /* immutable */
     bool was_own_cancel; /* it is reached because of that
                              */
-    bool fails_fast;     /* immutable                                                           */
     bool is_open;        /* the owner's */
 };
 
@@ -100,13 +102,13 @@ static void count_down(struct sni_group *g)
 }
 
 /* Wait in `list` until somebody claims it; the group is locked, before and after. */
-static int wait_in(struct sni_group *g, struct sni_list *list)
+static int wait_in(struct sni_group *g, struct sni_list *list, sn_deadline until)
 {
     struct sni_waiter w;
     sni_wait_begin(&w);
     sni_list_push_back(list, &w.link);
     sni_mutex_unlock(&g->lock);
-    int rc = sni_wait_commit(&w, SN_FOREVER);
+    int rc = sni_wait_commit(&w, until);
     sni_mutex_lock(&g->lock);
     if (rc < 0)
         sni_list_remove(&w.link);
@@ -120,7 +122,7 @@ static void wait_for_members(struct sni_group *g, const uint32_t *count)
     bool was_shielded = sni_wait_shield_at(&fiber->wait, true);
     sni_mutex_lock(&g->lock);
     while (*count > 0)
-        (void)wait_in(g, &g->joiners);
+        (void)wait_in(g, &g->joiners, SN_FOREVER);
     sni_mutex_unlock(&g->lock);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
 }
@@ -135,7 +137,9 @@ int sn_group_open_(sn_group *group, const sn_group_options *opts)
         .results = opts->results,
         .results_max = opts->results != NULL ? opts->results_max : 0,
         .result = opts->result,
-        .fails_fast = opts->policy == SN_FAIL_FAST,
+        .report = opts->report,
+        .winner = -1,
+        .policy = opts->policy,
     };
     g->scope.group = g;
     sni_list_init(&g->members);
@@ -152,9 +156,28 @@ int sn_group_open_(sn_group *group, const sn_group_options *opts)
 /* What the group has come to; its owner asks, and nobody else is there, or it is locked. */
 static int result_of(const struct sni_group *g)
 {
+    if (g->winner >= 0)
+        return 0;
     if (g->error < 0)
         return g->error;
     return g->was_own_cancel ? 0 : g->why;
+}
+
+/* The group is locked, or nobody else is there. */
+static void tell(const struct sni_group *g, sn_group_report *report)
+{
+    *report = (sn_group_report){
+        .spawned = g->spawned,
+        .ended = g->ended,
+        .failed = g->failed,
+        .cancelled = g->cancelled,
+        .error = g->error,
+        .winner = g->winner,
+        .failed_at = g->failed_at,
+        .failed_name = g->failed_name,
+    };
+    if (g->panic_text != NULL)
+        strncat(report->message, g->panic_text, sizeof(report->message) - 1);
 }
 
 static int close_group(struct sni_group *g, bool early)
@@ -170,6 +193,8 @@ static int close_group(struct sni_group *g, bool early)
     sni_hooks_call(&g->hooks);
     sni_scope_leave(&g->scope);
     g->is_open = false;
+    if (g->report != NULL)
+        tell(g, g->report);
     free(g->panic_text);
     int rc = result_of(g);
     if (g->result != NULL && (!early || g->error < 0))
@@ -211,17 +236,35 @@ void sni_group_unwind(struct sni_scope *scope)
     (void)close_group(scope->group, true);
 }
 
-int sn_group_join(sn_group *group)
+int sn_group_join(sn_group *group, sn_deadline until)
 {
     struct sni_group *g = group_of(group);
     struct sni_exec *exec = sni_exec_current();
     if (!g->is_open || exec == NULL || exec->fiber != g->scope.fiber)
         return sni_misuse(-EINVAL, "a group is joined by another than who has opened it");
-    wait_for_members(g, &g->live);
+    struct sni_task *fiber = g->scope.fiber;
+    bool was_shielded = sni_wait_shield_at(&fiber->wait, false);
+    int rc = 0;
     sni_mutex_lock(&g->lock);
-    int rc = result_of(g);
+    while (rc == 0 && g->live > 0) {
+        rc = wait_in(g, &g->joiners, until);
+        if (rc < 0 && g->why != 0 && !sni_wait_is_past(until)) {
+            (void)sni_wait_shield_at(&fiber->wait, true); /* members have been told to end */
+            rc = 0;
+        }
+    }
+    if (rc == 0)
+        rc = result_of(g);
     sni_mutex_unlock(&g->lock);
+    (void)sni_wait_shield_at(&fiber->wait, was_shielded);
     return rc;
+}
+
+sn_group *sn_group_current(void)
+{
+    struct sni_task *task = sni_task_running(sni_exec_current());
+    bool is_member = task != NULL && task->is_member;
+    return is_member ? (sn_group *)(void *)sni_member_of(task)->group : NULL;
 }
 
 void sn_group_cancel(sn_group *group, const char *reason)
@@ -238,17 +281,7 @@ void sn_group_get_report(sn_group *group, sn_group_report *report)
 {
     struct sni_group *g = group_of(group);
     sni_mutex_lock(&g->lock);
-    *report = (sn_group_report){
-        .spawned = g->spawned,
-        .ended = g->ended,
-        .failed = g->failed,
-        .cancelled = g->cancelled,
-        .error = g->error,
-        .failed_at = g->failed_at,
-        .failed_name = g->failed_name,
-    };
-    if (g->panic_text != NULL)
-        strncat(report->message, g->panic_text, sizeof(report->message) - 1);
+    tell(g, report);
     sni_mutex_unlock(&g->lock);
 }
 
@@ -283,21 +316,28 @@ static bool note_failure(struct sni_group *g, int error, const char *at, const c
         g->failed_at = at;
         g->failed_name = name;
     }
-    return g->fails_fast && g->why == 0;
+    return g->policy == SN_FAIL_FAST && g->why == 0;
 }
 
-/* Write down how a member ended; the group is locked. Returns whether that cancels it. */
-static bool note_end(struct sni_group *g, struct sni_task *task, int result)
+/* Write down how a member ended; the group is locked. Returns why that cancels it, or NULL. */
+static const char *note_end(struct sni_group *g, struct sni_task *task, int result)
 {
     uint32_t index = sni_member_of(task)->index;
     if (index < g->results_max)
         g->results[index] = result;
     g->ended++;
-    if (was_cancelled(g, result))
+    if (was_cancelled(g, result)) {
         g->cancelled++;
-    else if (result < 0)
-        return note_failure(g, result, task->at, task->name);
-    return false;
+        return NULL;
+    }
+    if (result < 0) {
+        bool cancels = note_failure(g, result, task->at, task->name);
+        return cancels ? "another task of the group failed" : NULL;
+    }
+    if (g->policy != SN_FIRST_SUCCESS || g->winner >= 0)
+        return NULL;
+    g->winner = (int)index;
+    return "another task of the group was the first";
 }
 
 /* The text of a panic is the group's from now on. */
@@ -316,9 +356,10 @@ void sni_group_ended(struct sni_task *task, int result)
     sni_mutex_lock(&g->lock);
     if (sni_unlikely(sni_task_has_panicked(task)))
         note_panic(g, task);
-    if (sni_unlikely(note_end(g, task, result))) {
+    const char *reason = note_end(g, task, result);
+    if (sni_unlikely(reason != NULL)) {
         sni_mutex_unlock(&g->lock);
-        sni_scope_cancel(&g->scope, -ECANCELED, "another task of the group failed");
+        sni_scope_cancel(&g->scope, -ECANCELED, reason);
         sni_mutex_lock(&g->lock);
     }
     sni_list_remove(&member->link);
@@ -339,7 +380,7 @@ static int take_place(struct sni_group *g, bool may_wait)
     int rc = 0;
     sni_mutex_lock(&g->lock);
     while (rc == 0 && g->why == 0 && g->live >= g->limit)
-        rc = may_wait ? wait_in(g, &g->queue) : -EAGAIN;
+        rc = may_wait ? wait_in(g, &g->queue, SN_FOREVER) : -EAGAIN;
     if (rc == 0)
         rc = g->why;
     if (rc == 0)

@@ -67,8 +67,7 @@ int sn_timeout(sn_task_fn *fn, void *arg, int64_t ns)
         return -EINVAL;
     int rc = 0;
     bool is_late = false;
-    SN_DEADLINE(sn_after(ns), .expired = &is_late)
-    {
+    SN_DEADLINE(sn_after(ns), .expired = &is_late) {
         rc = fn(arg);
     }
     return rc < 0 && is_late ? -ETIMEDOUT : rc;

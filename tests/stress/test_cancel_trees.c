@@ -61,8 +61,7 @@ static int wait_somehow(struct dice *d)
         sn_yield();
         return 0;
     default:
-        SN_SHIELD(sn_after(SN_US(50)))
-        {
+        SN_SHIELD(sn_after(SN_US(50))) {
             return sn_sleep(SN_US(roll(d) % 100));
         }
         return 0;
@@ -93,8 +92,7 @@ static int open_scope(struct dice *d, int depth)
     int rc = 0;
     sn_deadline until = roll(d) % 4 == 0 ? sn_after(SN_US(roll(d) % 300)) : SN_FOREVER;
     SN_SCOPE(g, .policy = roll(d) % 2 ? SN_FAIL_FAST : SN_COLLECT_ALL, .until = until,
-             .limit = roll(d) % 3 == 0 ? 2 : 0, .result = &rc)
-    {
+             .limit = roll(d) % 3 == 0 ? 2 : 0, .result = &rc) {
         spawn_some(d, g, children, &inside, depth);
         uint32_t then = roll(d) % 8;
         if (then == 0)
@@ -106,7 +104,7 @@ static int open_scope(struct dice *d, int depth)
         if (then == 2 && wait_somehow(d) < 0)
             break;
         if (then == 3)
-            (void)sn_group_join(g);
+            (void)sn_group_join(g, SN_FOREVER);
     }
     CHECK_EQ(atomic_load(&inside), 0);
     return rc;
@@ -153,8 +151,7 @@ static int plant(void *arg)
     for (int i = 0; i < rounds; i++) {
         atomic_int inside = 0;
         struct branch root = {roll(&d) | 1, 4, &inside, NULL};
-        SN_SCOPE(g, .policy = SN_COLLECT_ALL, .until = sn_after(SN_US(roll(&d) % 5000)))
-        {
+        SN_SCOPE(g, .policy = SN_COLLECT_ALL, .until = sn_after(SN_US(roll(&d) % 5000))) {
             root.parents = g;
             (void)sn_group_spawn(g, grow, &root); /* unless its time is up already */
         }

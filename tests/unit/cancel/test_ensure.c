@@ -30,8 +30,7 @@ static int call_and_fail(void *arg)
 static int call_and_panic(void *arg)
 {
     (void)call(arg);
-    SN_DEADLINE(SN_FOREVER)
-    {
+    SN_DEADLINE(SN_FOREVER) {
         sn_panic("in a hook");
     }
     return 0;
@@ -168,8 +167,7 @@ TASK_TEST(the_hooks_of_a_group_are_called_when_its_children_have_ended)
 {
     (void)arg;
     calls[0] = '\0';
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         CHECK_EQ(sn_group_ensure(g, call, "3"), 0);
         CHECK_EQ(sn_group_ensure(g, call_and_panic, "2"), 0);
         CHECK_EQ(sn_group_ensure(g, call_after_a_sleep, "1"), 0);
@@ -178,8 +176,7 @@ TASK_TEST(the_hooks_of_a_group_are_called_when_its_children_have_ended)
     }
     CHECK_STR_EQ(calls, "0123");
     calls[0] = '\0';
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         CHECK_EQ(sn_group_ensure(g, call_after_a_sleep, "1"), 0);
         sn_group_cancel(g, NULL);
         break;

@@ -40,8 +40,7 @@ TASK_TEST(a_scope_is_left_when_all_children_have_ended)
     (void)arg;
     counter n = {0};
     int rc = 1;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         for (int i = 0; i < 100; i++)
             CHECK_EQ(sn_group_spawn(g, adds_one, &n), i);
     }
@@ -55,8 +54,7 @@ TASK_TEST(results_come_in_the_order_of_the_spawns)
     (void)arg;
     int results[8];
     memset(results, 0xff, sizeof(results));
-    SN_SCOPE(g, .results = results, .results_max = 7)
-    {
+    SN_SCOPE(g, .results = results, .results_max = 7) {
         for (intptr_t i = 0; i < 10; i++)
             CHECK_EQ(sn_group_spawn(g, gives, (void *)(i * i)), (int)i);
     }
@@ -70,8 +68,7 @@ TASK_TEST(results_come_in_the_order_of_the_spawns)
 
 static int returns_from_scope(counter *told)
 {
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         CHECK(sn_group_spawn(g, ends_when_told, told) >= 0);
         CHECK(sn_group_spawn(g, ends_when_told, told) >= 0);
         return 5;
@@ -86,17 +83,14 @@ TASK_TEST(return_break_goto_and_continue_leave_no_child_behind)
     CHECK_EQ(returns_from_scope(&told), 5);
     CHECK_EQ(load(&told), 2);
     int rc = 77;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK(sn_group_spawn(g, ends_when_told, &told) >= 0);
         break;
     }
     CHECK_EQ(load(&told), 3);
     CHECK_EQ(rc, 77); /* left alone */
-    SN_SCOPE(outer)
-    {
-        SN_SCOPE(inner)
-        {
+    SN_SCOPE(outer) {
+        SN_SCOPE(inner) {
             CHECK(sn_group_spawn(inner, ends_when_told, &told) >= 0);
             CHECK(sn_group_spawn(outer, ends_when_told, &told) >= 0);
             goto out;
@@ -104,8 +98,7 @@ TASK_TEST(return_break_goto_and_continue_leave_no_child_behind)
     }
 out:
     CHECK_EQ(load(&told), 5);
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK(sn_group_spawn(g, adds_one, &told) >= 0);
         continue;
     }
@@ -116,13 +109,10 @@ out:
 
 static int panics_in_scope(void *arg)
 {
-    SN_SCOPE(outer)
-    {
+    SN_SCOPE(outer) {
         CHECK(sn_group_spawn(outer, ends_when_told, arg) >= 0);
-        SN_SHIELD(SN_FOREVER)
-        {
-            SN_SCOPE(inner)
-            {
+        SN_SHIELD(SN_FOREVER) {
+            SN_SCOPE(inner) {
                 CHECK(sn_group_spawn(inner, ends_when_told, arg) >= 0);
                 CHECK(sn_group_spawn(inner, ends_when_told, arg) >= 0);
                 sn_yield();
@@ -150,8 +140,7 @@ static sn_event has_children;
 static int waits_for_children(void *arg)
 {
     int rc = 0;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK(sn_group_spawn(g, ends_when_told, arg) >= 0);
         CHECK(sn_group_spawn(g, ends_when_told, arg) >= 0);
         CHECK_EQ(sn_event_set(&has_children), 0);
@@ -197,7 +186,7 @@ TASK_TEST(the_first_error_cancels_the_others)
     CHECK_EQ(sn_group_spawn(&g, ends_when_told, &told), 2);
     int late = sn_group_spawn(&g, gives, (void *)9);
     CHECK(late == 3 || late == -ECANCELED); /* another worker may have been fast */
-    CHECK_EQ(sn_group_join(&g), -EIO);
+    CHECK_EQ(sn_group_join(&g, SN_FOREVER), -EIO);
     CHECK_EQ(sn_group_spawn(&g, gives, NULL), -ECANCELED);
     sn_group_get_report(&g, &report);
     CHECK_EQ(report.error, -EIO);
@@ -235,7 +224,7 @@ TASK_TEST(a_group_that_collects_lets_the_others_end)
     CHECK_EQ(sn_group_spawn(&g, panics_soon, NULL), 0);
     CHECK_EQ(sn_group_spawn(&g, adds_one, &n), 1);
     CHECK_EQ(sn_group_spawn(&g, fails_soon, NULL), 2);
-    int first = sn_group_join(&g);
+    int first = sn_group_join(&g, SN_FOREVER);
     CHECK(first == -ECONNABORTED || first == -EIO);
     sn_group_get_report(&g, &report);
     CHECK_EQ(report.failed, 2);
@@ -253,8 +242,7 @@ TASK_TEST(a_cancelled_group_ends_well_and_what_is_around_it_goes_on)
     (void)arg;
     counter told = {0};
     int rc = 1;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK(sn_group_spawn(g, ends_when_told, &told) >= 0);
         sn_group_cancel(g, "enough");
         sn_group_cancel(g, "not heard");
@@ -293,8 +281,7 @@ TASK_TEST(no_more_children_live_than_the_limit_says)
 {
     (void)arg;
     memset(&crowd, 0, sizeof(crowd));
-    SN_SCOPE(g, .limit = 3)
-    {
+    SN_SCOPE(g, .limit = 3) {
         for (int i = 0; i < 60; i++)
             CHECK_EQ(sn_group_spawn(g, counts_the_crowd, NULL), i);
     }
@@ -314,8 +301,7 @@ TASK_TEST(who_waits_at_the_limit_is_cancelled_with_the_group)
 {
     (void)arg;
     int rc = 1;
-    SN_SCOPE(g, .limit = 1, .result = &rc)
-    {
+    SN_SCOPE(g, .limit = 1, .result = &rc) {
         CHECK_EQ(sn_group_spawn(g, spawns_at_the_limit, g), 0);
         for (int i = 0; i < 10; i++)
             sn_yield();
@@ -339,12 +325,11 @@ TASK_TEST(a_child_spawns_into_the_scope_of_its_parent)
 {
     (void)arg;
     counter n = {0};
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         void *both[] = {g, &n};
         CHECK_EQ(sn_group_spawn(g, spawns_siblings, both), 0);
         CHECK_EQ(sn_group_spawn(g, spawns_siblings, both), 1);
-        CHECK_EQ(sn_group_join(g), 0);
+        CHECK_EQ(sn_group_join(g, SN_FOREVER), 0);
         CHECK_EQ(load(&n), 10);
         CHECK(sn_group_spawn(g, adds_one, &n) >= 0); /* it is open still */
     }
@@ -357,17 +342,88 @@ TASK_TEST(children_in_the_background_are_cancelled_at_the_end)
     (void)arg;
     counter told = {0}, n = {0};
     int rc = 1;
-    SN_SCOPE(g, .result = &rc, .limit = 1)
-    {
+    SN_SCOPE(g, .result = &rc, .limit = 1) {
         CHECK_EQ(sn_group_spawn(g, ends_when_told, &told, .background = true), 0);
         CHECK_EQ(sn_group_spawn(g, ends_when_told, &told, .background = true), 1);
         CHECK_EQ(sn_group_spawn(g, adds_one, &n), 2);
-        CHECK_EQ(sn_group_join(g), 0);
+        CHECK_EQ(sn_group_join(g, SN_FOREVER), 0);
         CHECK_EQ(load(&told), 0);
         CHECK_EQ(load(&n), 1);
     }
     CHECK_EQ(load(&told), 2);
     CHECK_EQ(rc, 0);
+    return 0;
+}
+
+TASK_TEST(who_is_tired_of_waiting_for_a_group_may_go_on)
+{
+    (void)arg;
+    counter told = {0};
+    int rc = 1;
+    sn_group_report report;
+    SN_SCOPE(g, .result = &rc, .report = &report) {
+        CHECK_EQ(sn_group_spawn(g, ends_when_told, &told), 0);
+        CHECK_EQ(sn_group_join(g, SN_NOWAIT), -ETIMEDOUT);
+        CHECK_EQ(sn_group_join(g, sn_after(SN_US(50))), -ETIMEDOUT);
+        SN_DEADLINE(sn_after(SN_US(50))) {
+            CHECK_EQ(sn_group_join(g, SN_FOREVER), -ETIMEDOUT);
+            CHECK_EQ(sn_group_join(g, SN_FOREVER), -ETIMEDOUT);
+        }
+        CHECK_EQ(load(&told), 0);
+        sn_group_cancel(g, "tired");
+        CHECK_EQ(sn_group_join(g, SN_FOREVER), 0);
+        CHECK_EQ(load(&told), 1);
+    }
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(report.spawned, 1);
+    CHECK_EQ(report.cancelled, 1);
+    CHECK_EQ(report.winner, -1);
+    return 0;
+}
+
+static int cancels_its_group(void *arg)
+{
+    CHECK(sn_group_current() == arg);
+    CHECK(sn_group_spawn(sn_group_current(), gives, NULL) >= 0);
+    sn_group_cancel(sn_group_current(), "from inside");
+    return 0;
+}
+
+TASK_TEST(a_child_knows_its_group)
+{
+    CHECK(sn_group_current() == arg); /* none */
+    SN_SCOPE(g) {
+        CHECK(sn_group_current() == NULL); /* it is in there, but not one of the children */
+        CHECK_EQ(sn_group_spawn(g, cancels_its_group, g), 0);
+        CHECK_EQ(sn_sleep(SN_S(3600)), -ECANCELED);
+        CHECK_STR_EQ(sn_cancel_reason(), "from inside");
+    }
+    return 0;
+}
+
+TASK_TEST(the_first_that_ends_well_cancels_the_others)
+{
+    (void)arg;
+    counter told = {0};
+    int rc = 1, results[4] = {9, 9, 9, 9};
+    sn_group_report report;
+    SN_SCOPE(g, .policy = SN_FIRST_SUCCESS, .result = &rc, .report = &report, .results = results,
+             .results_max = 4) {
+        CHECK_EQ(sn_group_spawn(g, ends_when_told, &told), 0);
+        CHECK_EQ(sn_group_spawn(g, fails_soon, NULL), 1);
+        CHECK_EQ(sn_group_join(g, sn_after(SN_MS(1))), -ETIMEDOUT);
+        CHECK_EQ(sn_group_spawn(g, gives, (void *)7), 2);
+    }
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(report.winner, 2);
+    CHECK_EQ(report.failed, 1);
+    CHECK(results[0] == -ECANCELED && results[1] == -EIO && results[2] == 7);
+    CHECK_EQ(load(&told), 1);
+    SN_SCOPE(g, .policy = SN_FIRST_SUCCESS, .result = &rc) {
+        CHECK_EQ(sn_group_spawn(g, fails_soon, NULL), 0);
+        CHECK_EQ(sn_group_spawn(g, fails_soon, NULL), 1);
+    }
+    CHECK_EQ(rc, -EIO);
     return 0;
 }
 
@@ -395,11 +451,10 @@ TASK_TEST(coroutines_are_children_like_fibers)
     counter finals = {0};
     int results[3] = {9, 9, 9};
     int rc = 1;
-    SN_SCOPE(g, .result = &rc, .results = results, .results_max = 3)
-    {
+    SN_SCOPE(g, .result = &rc, .results = results, .results_max = 3) {
         naps quick = {.ns = 1, .finals = &finals}, slow = {.ns = SN_S(3600), .finals = &finals};
         CHECK_EQ(sn_group_spawn_coro(g, naps, &quick), 0);
-        CHECK_EQ(sn_group_join(g), 0);
+        CHECK_EQ(sn_group_join(g, SN_FOREVER), 0);
         CHECK_EQ(sn_group_spawn_coro(g, naps, &slow), 1);
         CHECK_EQ(sn_group_spawn_coro(g, naps, &slow, .background = true), 2);
         sn_yield();
@@ -419,15 +474,13 @@ TASK_TEST(what_cannot_be_spawned_fails_the_group)
 {
     (void)arg;
     int rc = 0, error = 1;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK_EQ(sn_group_spawn(g, NULL, NULL, .error = &error), -EINVAL);
         CHECK_EQ(error, -EINVAL);
         CHECK_EQ(sn_sleep(SN_S(3600)), -ECANCELED);
     }
     CHECK_EQ(rc, -EINVAL);
-    SN_SCOPE(g, .result = &rc, .policy = SN_COLLECT_ALL, .limit = 1)
-    {
+    SN_SCOPE(g, .result = &rc, .policy = SN_COLLECT_ALL, .limit = 1) {
         CHECK_EQ(sn_group_spawn(g, NULL, NULL), -EINVAL);
         CHECK_EQ(sn_group_spawn(g, gives, NULL), 0); /* the place is free */
         CHECK_EQ(sn_group_spawn(g, gives, NULL, .detached = true), -EINVAL);
@@ -443,8 +496,7 @@ TEST(a_group_outside_a_task_is_refused)
     sn_group g;
     CHECK_EQ(sn_group_open(&g), -EPERM);
     CHECK_EQ(sn_group_close(&g), -EINVAL);
-    SN_SCOPE(s, .result = &rc)
-    {
+    SN_SCOPE(s, .result = &rc) {
         FAIL("the block is skipped");
     }
     CHECK_EQ(rc, -EPERM);
@@ -469,8 +521,7 @@ static int grows(void *arg)
     }
     struct tree child = {tree->depth - 1, tree->leaves, tree->told};
     int rc = 0;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         for (int i = 0; i < 3; i++)
             (void)sn_group_spawn(g, grows, &child);
     }
@@ -483,8 +534,7 @@ TASK_TEST(a_cancel_reaches_a_whole_tree)
     counter leaves = {0}, told = {0};
     struct tree root = {4, &leaves, &told};
     int results[1];
-    SN_SCOPE(g, .results = results, .results_max = 1)
-    {
+    SN_SCOPE(g, .results = results, .results_max = 1) {
         CHECK_EQ(sn_group_spawn(g, grows, &root), 0);
         while (load(&leaves) < 81)
             sn_yield();
@@ -501,8 +551,7 @@ static int chains(void *arg)
     struct tree *tree = arg;
     struct tree child = {tree->depth - 1, tree->leaves, tree->told};
     int rc = 0;
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         if (tree->depth > 0) {
             (void)sn_group_spawn(g, chains, &child, .stack_bytes = 16384);
         } else {
@@ -518,8 +567,7 @@ static int cuts_a_chain(void *arg)
     counter leaves = {0};
     struct tree root = {*(int *)arg, &leaves, NULL};
     int results[1];
-    SN_SCOPE(g, .results = results, .results_max = 1)
-    {
+    SN_SCOPE(g, .results = results, .results_max = 1) {
         CHECK_EQ(sn_group_spawn(g, chains, &root), 0);
         while (load(&leaves) == 0)
             sn_yield();

@@ -71,8 +71,7 @@ static ptrdiff_t call(const struct law_row *row, sn_deadline until)
 /* The deadline of a block does what a cancel does, and is over with the block. */
 static int visit_in_block(struct visit *v)
 {
-    SN_DEADLINE(v->around)
-    {
+    SN_DEADLINE(v->around) {
         touch(v, call(v->row, v->until));
         if (v->twice && call(v->row, v->until) != -ETIMEDOUT)
             broken(v, v->rc, "-ETIMEDOUT when it was called once more");

@@ -36,8 +36,7 @@ static bool without_the_kth(uint64_t k)
     uint64_t before = alloc_count();
     atomic_store(&hooks, 0);
     alloc_fail_at(k);
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         hooked = sn_group_ensure(g, count_hook, NULL);
         for (int i = 0; i < CHILDREN; i++)
             (void)sn_group_spawn(g, child, NULL, .stack_bytes = 128u << 10);
@@ -73,12 +72,9 @@ static int scopes_only(void *arg)
     (void)arg;
     uint64_t before = alloc_count();
     for (int i = 0; i < 100; i++) {
-        SN_SCOPE(g, .until = sn_after(SN_S(100)))
-        {
-            SN_DEADLINE(sn_after(SN_S(50)))
-            {
-                SN_SHIELD(SN_FOREVER)
-                {
+        SN_SCOPE(g, .until = sn_after(SN_S(100))) {
+            SN_DEADLINE(sn_after(SN_S(50))) {
+                SN_SHIELD(SN_FOREVER) {
                     sn_group_cancel(g, NULL);
                 }
                 CHECK_EQ(sn_sleep(SN_S(3600)), -ECANCELED);

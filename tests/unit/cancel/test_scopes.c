@@ -22,8 +22,7 @@ TASK_TEST(a_deadline_ends_the_waits_of_its_block_and_of_no_other)
 {
     (void)arg;
     bool late = false;
-    SN_DEADLINE(sn_after(SN_MS(1)), .expired = &late)
-    {
+    SN_DEADLINE(sn_after(SN_MS(1)), .expired = &late) {
         CHECK(!sn_cancelled());
         WAITS_WITH(-ETIMEDOUT);
         CHECK_EQ(sn_event_wait(&never, SN_FOREVER), -ETIMEDOUT);
@@ -33,8 +32,7 @@ TASK_TEST(a_deadline_ends_the_waits_of_its_block_and_of_no_other)
     CHECK(late);
     CHECK(!sn_cancelled());
     CHECK_EQ(sn_sleep(1), 0);
-    SN_DEADLINE(NEVER, .expired = &late)
-    {
+    SN_DEADLINE(NEVER, .expired = &late) {
         CHECK_EQ(sn_sleep(1), 0);
     }
     CHECK(!late);
@@ -44,8 +42,7 @@ TASK_TEST(a_deadline_ends_the_waits_of_its_block_and_of_no_other)
 TASK_TEST(a_sleep_in_a_block_is_no_longer_than_its_deadline_and_says_so)
 {
     (void)arg;
-    SN_DEADLINE(sn_after(SN_MS(1)))
-    {
+    SN_DEADLINE(sn_after(SN_MS(1))) {
         int64_t end = sn_now() + SN_S(3600);
         CHECK_EQ(sn_sleep_until(sn_deadline_at_(end)), -ETIMEDOUT);
         CHECK(sn_now() < end);
@@ -56,12 +53,10 @@ TASK_TEST(a_sleep_in_a_block_is_no_longer_than_its_deadline_and_says_so)
 TASK_TEST(a_deadline_that_has_passed_reaches_the_block_at_once_or_soon)
 {
     (void)arg;
-    SN_DEADLINE(SN_NOWAIT)
-    {
+    SN_DEADLINE(SN_NOWAIT) {
         WAITS_WITH(-ETIMEDOUT);
     }
-    SN_DEADLINE(sn_after(-SN_S(5)))
-    {
+    SN_DEADLINE(sn_after(-SN_S(5))) {
         CHECK_EQ(sn_event_wait(&never, SN_FOREVER), -ETIMEDOUT);
     }
     return 0;
@@ -71,10 +66,8 @@ TASK_TEST(the_earlier_of_nested_deadlines_counts)
 {
     (void)arg;
     bool outer_late = false, inner_late = false;
-    SN_DEADLINE(sn_after(SN_MS(1)), .expired = &outer_late)
-    {
-        SN_DEADLINE(NEVER, .expired = &inner_late)
-        {
+    SN_DEADLINE(sn_after(SN_MS(1)), .expired = &outer_late) {
+        SN_DEADLINE(NEVER, .expired = &inner_late) {
             CHECK(sn_scope_deadline().ns < sn_now() + SN_S(1000));
             WAITS_WITH(-ETIMEDOUT);
         }
@@ -82,10 +75,8 @@ TASK_TEST(the_earlier_of_nested_deadlines_counts)
         WAITS_WITH(-ETIMEDOUT);
     }
     CHECK(outer_late);
-    SN_DEADLINE(NEVER, .expired = &outer_late)
-    {
-        SN_DEADLINE(sn_after(SN_MS(1)), .expired = &inner_late)
-        {
+    SN_DEADLINE(NEVER, .expired = &outer_late) {
+        SN_DEADLINE(sn_after(SN_MS(1)), .expired = &inner_late) {
             WAITS_WITH(-ETIMEDOUT);
         }
         CHECK(inner_late);
@@ -99,8 +90,7 @@ TASK_TEST(the_earlier_of_nested_deadlines_counts)
 
 static int sleeps_in_block(bool *late)
 {
-    SN_DEADLINE(sn_after(SN_MS(1)), .expired = late)
-    {
+    SN_DEADLINE(sn_after(SN_MS(1)), .expired = late) {
         return sn_sleep(SN_S(3600));
     }
     return 1;
@@ -112,17 +102,14 @@ TASK_TEST(a_block_is_left_by_return_break_and_goto)
     bool late = false;
     CHECK_EQ(sleeps_in_block(&late), -ETIMEDOUT);
     CHECK(late);
-    SN_DEADLINE(SN_NOWAIT)
-    {
-        SN_SHIELD(SN_FOREVER)
-        {
+    SN_DEADLINE(SN_NOWAIT) {
+        SN_SHIELD(SN_FOREVER) {
             goto out;
         }
     }
 out:
     CHECK(!sn_cancelled());
-    SN_DEADLINE(SN_NOWAIT)
-    {
+    SN_DEADLINE(SN_NOWAIT) {
         break;
     }
     CHECK_EQ(sn_sleep(1), 0);
@@ -134,22 +121,18 @@ out:
 TASK_TEST(a_shield_keeps_what_is_around_it_away)
 {
     (void)arg;
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         sn_group_cancel(g, "outside");
         WAITS_WITH(-ECANCELED);
-        SN_SHIELD(SN_FOREVER)
-        {
+        SN_SHIELD(SN_FOREVER) {
             CHECK(!sn_cancelled());
             CHECK(sn_cancel_reason() == NULL);
             CHECK_EQ(sn_sleep(1), 0);
-            SN_SHIELD(sn_after(SN_MS(1)))
-            {
+            SN_SHIELD(sn_after(SN_MS(1))) {
                 WAITS_WITH(-ETIMEDOUT);
             }
             CHECK_EQ(sn_sleep(1), 0);
-            SN_SCOPE(inner)
-            {
+            SN_SCOPE(inner) {
                 CHECK_EQ(sn_sleep(1), 0);
                 sn_group_cancel(inner, "inside");
                 WAITS_WITH(-ECANCELED);
@@ -182,8 +165,7 @@ static void await_stage(int n)
 static int waits_in_shield(void *arg)
 {
     sn_event *go_on = arg;
-    SN_SHIELD(SN_FOREVER)
-    {
+    SN_SHIELD(SN_FOREVER) {
         reach_stage(1);
         CHECK_EQ(sn_event_wait(go_on, SN_FOREVER), 0);
         CHECK(!sn_cancelled());
@@ -229,10 +211,8 @@ TASK_TEST(a_deadline_reaches_the_children_of_scopes_in_it)
 {
     (void)arg;
     int rc = 0, results[2] = {-ETIMEDOUT, -ETIMEDOUT};
-    SN_DEADLINE(sn_after(SN_MS(1)))
-    {
-        SN_SCOPE(g, .results = results, .results_max = 2, .result = &rc)
-        {
+    SN_DEADLINE(sn_after(SN_MS(1))) {
+        SN_SCOPE(g, .results = results, .results_max = 2, .result = &rc) {
             for (int i = 0; i < 2; i++) {
                 int spawned = sn_group_spawn(g, waits_and_tells, "a deadline has passed");
                 CHECK(spawned == i || spawned == -ETIMEDOUT); /* a millisecond may be short */
@@ -243,8 +223,7 @@ TASK_TEST(a_deadline_reaches_the_children_of_scopes_in_it)
     CHECK_EQ(results[0], -ETIMEDOUT);
     CHECK_EQ(results[1], -ETIMEDOUT);
     results[0] = -ETIMEDOUT;
-    SN_SCOPE(g, .results = results, .results_max = 2, .result = &rc, .until = sn_after(SN_MS(1)))
-    {
+    SN_SCOPE(g, .results = results, .results_max = 2, .result = &rc, .until = sn_after(SN_MS(1))) {
         CHECK(sn_scope_deadline().ns < sn_now() + SN_S(1000));
         int spawned = sn_group_spawn(g, waits_and_tells, "a deadline has passed");
         CHECK(spawned == 0 || spawned == -ETIMEDOUT);
@@ -260,12 +239,10 @@ static int asks_for_its_deadline(void *arg)
 {
     int64_t want = *(int64_t *)arg;
     CHECK_EQ(sn_scope_deadline().ns, want);
-    SN_SHIELD(SN_FOREVER)
-    {
+    SN_SHIELD(SN_FOREVER) {
         CHECK_EQ(sn_scope_deadline().ns, SN_FOREVER.ns);
     }
-    SN_DEADLINE(sn_deadline_at_(want - 1))
-    {
+    SN_DEADLINE(sn_deadline_at_(want - 1)) {
         CHECK_EQ(sn_scope_deadline().ns, want - 1);
     }
     return 0;
@@ -276,10 +253,8 @@ TASK_TEST(a_child_knows_the_deadline_around_it)
     (void)arg;
     int64_t at = sn_now() + SN_S(3600);
     int rc = 1;
-    SN_DEADLINE(sn_deadline_at_(at))
-    {
-        SN_SCOPE(g, .result = &rc)
-        {
+    SN_DEADLINE(sn_deadline_at_(at)) {
+        SN_SCOPE(g, .result = &rc) {
             CHECK_EQ(sn_group_spawn(g, asks_for_its_deadline, &at), 0);
         }
     }
@@ -290,8 +265,7 @@ TASK_TEST(a_child_knows_the_deadline_around_it)
 static int shields_itself(void *arg)
 {
     sn_event *go_on = arg;
-    SN_SHIELD(SN_FOREVER)
-    {
+    SN_SHIELD(SN_FOREVER) {
         reach_stage(1);
         CHECK_EQ(sn_event_wait(go_on, SN_FOREVER), 0);
     }
@@ -305,8 +279,7 @@ TASK_TEST(a_child_in_a_shield_is_waited_for)
     sn_event go_on = SN_EVENT_INIT;
     int rc = 1;
     reach_stage(0);
-    SN_SCOPE(g, .result = &rc)
-    {
+    SN_SCOPE(g, .result = &rc) {
         CHECK_EQ(sn_group_spawn(g, shields_itself, &go_on), 0);
         await_stage(1);
         sn_group_cancel(g, NULL);
@@ -321,15 +294,12 @@ TASK_TEST(a_scope_in_a_cancelled_one_is_cancelled_from_the_start)
 {
     (void)arg;
     int rc = 0;
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         sn_group_cancel(g, NULL);
-        SN_DEADLINE(NEVER)
-        {
+        SN_DEADLINE(NEVER) {
             WAITS_WITH(-ECANCELED);
         }
-        SN_SCOPE(inner, .result = &rc)
-        {
+        SN_SCOPE(inner, .result = &rc) {
             CHECK_EQ(sn_group_spawn(inner, waits_and_tells, NULL), -ECANCELED);
         }
     }
@@ -343,13 +313,11 @@ static int joined_with_scopes(void *arg)
 {
     (void)arg;
     CHECK(!sn_cancelled());
-    SN_DEADLINE(sn_after(SN_MS(1)))
-    {
+    SN_DEADLINE(sn_after(SN_MS(1))) {
         WAITS_WITH(-ETIMEDOUT);
     }
     CHECK_EQ(sn_sleep(1), 0);
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         sn_group_cancel(g, "its own");
         WAITS_WITH(-ECANCELED);
         CHECK_STR_EQ(sn_cancel_reason(), "its own");
@@ -363,8 +331,7 @@ static int joined_with_scopes(void *arg)
 TASK_TEST(a_task_that_its_joiner_runs_has_scopes_of_its_own)
 {
     (void)arg;
-    SN_DEADLINE(NEVER)
-    {
+    SN_DEADLINE(NEVER) {
         CHECK_EQ(sn_join(sn_spawn(joined_with_scopes, NULL), NULL), 4);
         CHECK_EQ(sn_sleep(1), 0);
     }
@@ -374,15 +341,13 @@ TASK_TEST(a_task_that_its_joiner_runs_has_scopes_of_its_own)
 static int joins_in_vain(void *arg)
 {
     (void)arg;
-    SN_SCOPE(g)
-    {
+    SN_SCOPE(g) {
         sn_group_cancel(g, NULL);
         sn_task *volatile t = sn_spawn(joined_with_scopes, NULL); /* it may be joined twice */
         int rc = sn_join(t, NULL);                                /* runs it, or is cancelled */
         CHECK(rc == 4 || rc == -ECANCELED);
         if (rc < 0) {
-            SN_SHIELD(SN_FOREVER)
-            {
+            SN_SHIELD(SN_FOREVER) {
                 CHECK_EQ(sn_join(t, NULL), 4);
             }
         }
@@ -399,10 +364,8 @@ TASK_TEST(who_is_cancelled_may_run_a_task_that_is_not)
 static int panics_in_block(void *arg)
 {
     (void)arg;
-    SN_DEADLINE(NEVER)
-    {
-        SN_SHIELD(NEVER)
-        {
+    SN_DEADLINE(NEVER) {
+        SN_SHIELD(NEVER) {
             sn_panic("in a block");
         }
     }
@@ -412,10 +375,8 @@ static int panics_in_block(void *arg)
 TASK_TEST(a_panic_leaves_the_blocks_it_is_in_and_not_those_of_its_joiner)
 {
     (void)arg;
-    SN_DEADLINE(sn_after(SN_MS(1)))
-    {
-        SN_SHIELD(SN_FOREVER)
-        {
+    SN_DEADLINE(sn_after(SN_MS(1))) {
+        SN_SHIELD(SN_FOREVER) {
             CHECK_EQ(sn_join(sn_spawn(panics_in_block, NULL), NULL), -ECONNABORTED);
         }
         WAITS_WITH(-ETIMEDOUT);
@@ -431,8 +392,7 @@ TASK_TEST(a_deadline_that_comes_while_its_block_is_left_touches_nothing_else)
     (void)arg;
     for (int i = 0; i < 300; i++) {
         int rc = 0;
-        SN_DEADLINE(sn_after(SN_US(i % 50)))
-        {
+        SN_DEADLINE(sn_after(SN_US(i % 50))) {
             rc = sn_event_wait(&never, sn_after(SN_US(i % 47)));
         }
         CHECK_EQ(rc, -ETIMEDOUT);
@@ -456,8 +416,7 @@ TASK_TEST(a_cancel_that_comes_while_its_scope_is_left_touches_nothing_else)
 {
     (void)arg;
     for (int i = 0; i < 300; i++) {
-        SN_SCOPE(g)
-        {
+        SN_SCOPE(g) {
             CHECK(sn_group_spawn(g, cancels_soon, g) >= 0);
             for (int k = 0; k < i % 5; k++)
                 (void)sn_sleep(1);
@@ -472,8 +431,7 @@ TEST(outside_a_task_a_block_has_no_deadline_and_runs)
 {
     int rounds = 0;
     bool late = true;
-    SN_DEADLINE(SN_NOWAIT, .expired = &late)
-    {
+    SN_DEADLINE(SN_NOWAIT, .expired = &late) {
         rounds++;
         CHECK_EQ(sn_sleep(1), 0);
     }

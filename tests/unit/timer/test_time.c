@@ -194,6 +194,50 @@ TEST(a_time_out_outside_a_runtime_is_refused)
 
 #define VIRTUAL .single_threaded = true, .virtual_time = true
 
+static int answers(void *arg)
+{
+    char byte;
+    size_t got;
+    while (sn_read_exact(arg, &byte, 1, &got, SN_FOREVER) == 0)
+        CHECK_EQ(sn_write_all(arg, &byte, 1, NULL, SN_FOREVER), 0);
+    return 0;
+}
+
+/* Data that is there already comes before any deadline. */
+static int asks_in_time(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    sn_task *t = sn_spawn(answers, pair[1]);
+    for (int i = 0; i < 100; i++) {
+        char byte = 'x';
+        int64_t began = sn_now();
+        CHECK_EQ(sn_write_all(pair[0], &byte, 1, NULL, sn_after(SN_S(5))), 0);
+        CHECK_EQ(sn_read(pair[0], &byte, 1, sn_after(SN_S(5))), 1);
+        CHECK_EQ(sn_now(), began);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_join(t, NULL), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(virtual_time_does_not_pass_while_there_is_data_to_read)
+{
+    sn_io_driver drivers[] = {SN_IO_EPOLL, SN_IO_POLL, SN_IO_URING};
+    for (int i = 0; i < 3; i++) {
+        sn_runtime *rt = NULL;
+        int rc = sn_runtime_create(&rt, &(sn_runtime_options){VIRTUAL, .io = drivers[i]});
+        if (rc < 0 && drivers[i] == SN_IO_URING)
+            SKIP("io_uring is not to be had here");
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(sn_runtime_block_on(rt, asks_in_time, NULL), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+        sn_runtime_destroy(rt);
+    }
+}
+
 static int a_day(void *arg)
 {
     (void)arg;
