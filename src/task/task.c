@@ -546,10 +546,11 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
      * the two bits' values is what changes */
     uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - was - QUEUED, acquire);
     sni_assert_debug(before & QUEUED, "a task is polled that is not queued");
-    (void)before;
     sn_waker waker = {&waker_vtable, task};
     sn_cx cx = {&waker};
-    if (sni_unlikely(state & CANCELED))
+    /* What was so before: who cancels it from here on queues it again, who did it between the two
+     * found it queued and left it at that. */
+    if (sni_unlikely(before & CANCELED))
         (void)sn_future_cancel(task->future);
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {

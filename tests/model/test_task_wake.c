@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_task_wake.c - src/task/task.c, all interleavings (R20, R43): a coroutine task between those
- * who poll it, wake it, join it and drop its wakers. Rule 4 of task.h: a wake is never lost, which
- * would be a deadlock here; the task is in one queue at most; one thread polls it at a time, and
- * each poll sees what the one before left.
+/* test_task_wake.c - src/task/task.c, all interleavings (R20, R43, R61): a coroutine task between
+ * those who poll it, wake it, join it, cancel it and drop its wakers. Rule 4 of task.h: a wake is
+ * never lost, which would be a deadlock here; the task is in one queue at most; one thread polls it
+ * at a time, and each poll sees what the one before left.
  *
  * The queue is one word. Whoever queues the task must find it empty. */
 #include "model/model.h"
@@ -108,6 +108,32 @@ static void reset_queued_with_handle(void)
     reset(true, true);
 }
 
+/* One that waits for nothing, for ever, and has just been spawned. */
+static sn_poll poll_endless(sn_future *fut, sn_cx *cx)
+{
+    (void)fut, (void)cx;
+    MODEL_CHECK(!frame_in_use);
+    frame_in_use = true;
+    model_write(&frame);
+    frame_in_use = false;
+    return SN_PENDING;
+}
+
+static const sn_future_vtable endless = {.poll = poll_endless, .name = "endless"};
+
+static void reset_endless(void)
+{
+    sn_future future;
+    home_reset(&(struct home_hooks){.ready = put_into_queue, .ended = close_queue});
+    (void)sn_future_init(&future, &endless);
+    task = home_coroutine(&future, sizeof(future), true);
+    handle = sni_task_handle(task);
+    frame = (struct model_data){0};
+    frame_in_use = false;
+    joined = 0;
+    sni_atomic_store(&queue, FULL, relaxed); /* relaxed: nobody is there yet */
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void worker(void)
@@ -157,6 +183,11 @@ static void joiner(void)
     joined = sn_join(handle, NULL);
 }
 
+static void canceller(void)
+{
+    joined = sn_cancel(handle, NULL);
+}
+
 static void detacher(void)
 {
     joined = sn_detach(handle) == 0 ? HOME_RESULT : 0;
@@ -173,6 +204,13 @@ static void check_joined(void)
 {
     check_over();
     MODEL_CHECK(joined == HOME_RESULT);
+}
+
+static void check_cancelled(void)
+{
+    home_check_over(life_of(task));
+    MODEL_CHECK(queue.raw_ == OVER);
+    MODEL_CHECK(joined == -ECANCELED);
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */
@@ -217,6 +255,15 @@ TEST(task_a_coroutine_is_joined_while_its_waker_is_still_used, .limit_s = 60)
     model_holds(&join, &(struct model_options){.random = 20000});
     model_holds(&join, &(struct model_options){.preemptions = 1, .store_buffers = true});
     model_holds(&detach, &(struct model_options){.preemptions = 3, .random = 20000});
+}
+
+TEST(task_a_coroutine_is_cancelled_before_during_or_after_a_poll, .limit_s = 60)
+{
+    static const struct model one = {reset_endless, {worker, canceller}, check_cancelled};
+    static const struct model two = {reset_endless, {worker, worker, canceller}, check_cancelled};
+    model_holds(&one, &(struct model_options){.preemptions = 3, .random = 20000});
+    model_holds(&one, &(struct model_options){.store_buffers = true, .random = 20000});
+    model_holds(&two, &(struct model_options){.preemptions = 2, .random = 20000});
 }
 
 /* ---- planted mistakes ------------------------------------------------------------------------ */

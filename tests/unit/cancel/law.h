@@ -63,6 +63,7 @@ enum {
     LAW_NEEDS_TASKS = 16,  /* its place is inside a runtime                                    */
     LAW_OF_CHANNELS = 32,  /* a future whose memory tells what it did before it was dropped    */
     LAW_PARTLY = 64,       /* a wait that ends early gives `partly`, once, not an error        */
+    LAW_WAITS = 256,       /* `let` lets only those go on who wait already                     */
     LAW_DOUBTFUL = 128,    /* it was let, but it may have to wait for a moment all the same    */
 };
 

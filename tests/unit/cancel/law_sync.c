@@ -12,6 +12,8 @@ static struct {
     sn_latch latch;
     sn_barrier barrier;
     sn_sync_state partner; /* of another future than that of the row */
+    sn_task *behind;       /* who waits at the condition, too          */
+    bool is_behind;        /* by the mutex                             */
     sn_once once;
     int runs;
 } at;
@@ -68,6 +70,7 @@ static sn_future *lock_op(union law_memory *m)
 
 static void open_cond(void)
 {
+    at.event = (sn_event)SN_EVENT_INIT;
     at.mutex = (sn_mutex)SN_MUTEX_INIT;
     at.cond = (sn_cond)SN_COND_INIT;
 }
@@ -98,6 +101,69 @@ static sn_future *cond_op(union law_memory *m)
 {
     must(sn_await(sn_mutex_lock_op(&at.partner, &at.mutex), SN_NOWAIT));
     return sn_cond_wait_op(&m->sync, &at.cond, &at.mutex);
+}
+
+/* ---- a condition that is signalled once, with another one in the queue ----------------------- */
+
+/* Of the two one gets the signal, whoever is cancelled meanwhile. The master holds the mutex for a
+ * while, so that the first has the signal, and not yet the mutex. */
+static int wait_behind(void *arg)
+{
+    (void)arg;
+    must(sn_mutex_lock(&at.mutex, SN_FOREVER));
+    at.is_behind = true;
+    int rc = sn_cond_wait(&at.cond, &at.mutex, SN_FOREVER);
+    unlock();
+    return rc;
+}
+
+static void let_signalled(void)
+{
+    at.is_behind = false;
+    at.behind = sn_spawn(wait_behind, NULL);
+    must(sn_mutex_lock(&at.mutex, SN_FOREVER));
+    while (!at.is_behind) {
+        unlock();
+        sn_yield();
+        must(sn_mutex_lock(&at.mutex, SN_FOREVER));
+    }
+    must(sn_cond_signal(&at.cond));
+    for (int i = 0; i < 3; i++)
+        sn_yield();
+    unlock();
+}
+
+static void close_signalled(bool let, bool took)
+{
+    CHECK(let || !took);
+    if (let)
+        CHECK_EQ(took ? sn_cancel(at.behind, NULL) : sn_join(at.behind, NULL),
+                 took ? -ECANCELED : 0);
+    close_cond(let, took);
+}
+
+static const struct law_place signalled_once = {
+    .open = open_cond, .let = let_signalled, .close = close_signalled};
+
+static ptrdiff_t wait_signal(sn_deadline until)
+{
+    int rc = sn_mutex_lock(&at.mutex, SN_FOREVER);
+    if (rc < 0)
+        return rc;
+    rc = sn_cond_wait(&at.cond, &at.mutex, until);
+    unlock();
+    return rc;
+}
+
+/* If the master was quicker, it does not come at all. */
+static sn_future *signal_op(union law_memory *m)
+{
+    static sn_sync_state lock;
+    sn_future *fut = sn_mutex_lock_op(&lock, &at.mutex);
+    if (sn_await(fut, SN_NOWAIT) == 0)
+        return sn_cond_wait_op(&m->sync, &at.cond, &at.mutex);
+    must(sn_future_drop(fut));
+    return sn_event_wait_op(&m->sync, &at.event);
 }
 
 /* ---- read and written ------------------------------------------------------------------------ */
@@ -455,6 +521,10 @@ static const struct law_row rows[] = {
         .give_back = unlock),
     LAW(sn_cond_wait, .place = &never_signalled, .plain = wait_cond),
     LAW(sn_cond_wait_op, .place = &never_signalled, .op = cond_op),
+    LAW(sn_cond_wait, .variant = "signalled", .place = &signalled_once, .plain = wait_signal,
+        .flags = LAW_WAITS),
+    LAW(sn_cond_wait_op, .variant = "signalled", .place = &signalled_once, .op = signal_op,
+        .give_back = unlock, .flags = LAW_WAITS),
     LAW(sn_rwlock_lock, .place = &read_locked, .plain = lock_to_write, .give_back = let_written),
     LAW(sn_rwlock_lock_op, .place = &read_locked, .op = write_op, .give_back = let_written),
     LAW(sn_rwlock_lock_shared, .place = &write_locked, .plain = lock_to_read,

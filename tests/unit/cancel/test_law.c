@@ -330,7 +330,7 @@ static void be_too_late(const struct law_row *row, sn_deadline until)
     visit_to_the_end(&v);
     expect(&v, if_too_late(row), NOT_AT_ALL);
     leave(&v, false);
-    if (row->place->let == NULL)
+    if (row->place->let == NULL || has(row, LAW_WAITS))
         return;
     v.situation = "too late, but it need not wait";
     row->place->open();
@@ -394,7 +394,7 @@ static void check_cancelling(const struct law_row *row)
         cancel_before(row, SN_FOREVER);
     if (row->place->let == NULL)
         return;
-    if (can_spin)
+    if (can_spin && !has(row, LAW_WAITS))
         let_and_cancel_before(row);
     for (int turns = 0; turns < 4; turns++)
         let_and_cancel(row, turns, (int)(test_seed() % 97) * turns);
