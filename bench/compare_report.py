@@ -163,7 +163,7 @@ def text(result):
 
 # ---- bars ---------------------------------------------------------------------------------------
 
-LABEL, WIDTH, ROW, FIGURES = 112, 404, 22, 210
+LABEL, WIDTH, ROW, FIGURES = 132, 384, 22, 210
 
 
 def bar(name, c, top, scale, row):
@@ -340,6 +340,8 @@ def ticks(low, high):
 
 def tick_text(value):
     exponent = math.log10(value)
+    if exponent < 3.9:
+        return f"{value:,g}"
     return power(round(exponent)) if abs(exponent - round(exponent)) < 1e-9 else number(value)
 
 
