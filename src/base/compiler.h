@@ -20,6 +20,9 @@
 
 #define SNI_COLD __attribute__((cold))
 
+/* The line of memory at `address`, which need not be a good one, will be needed soon. */
+#define sni_prefetch(address) __builtin_prefetch(address)
+
 /* For functions whose body must stay a secret to their callers, also with link-time
  * optimisation. */
 #if defined(__clang__)

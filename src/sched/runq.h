@@ -63,6 +63,11 @@ static inline void sni_runq_set_alone(struct sni_runq *q)
     q->alone_ = true;
 }
 
+static inline bool sni_runq_is_alone(const struct sni_runq *q)
+{
+    return q->alone_;
+}
+
 /* Owner: append. False if the ring is full: nothing was done, see sni_runq_overflow. */
 static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link);
 
@@ -77,6 +82,11 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
 
 /* Owner: the oldest link, or NULL. Ends a row of slot uses. */
 static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q);
+
+/* Owner of a ring without thieves: the same, and how many are left; and the nth of these, from 0,
+ * which stays there. */
+static inline struct sni_runlink *sni_runq_pop_alone(struct sni_runq *q, uint32_t *left);
+static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q, uint32_t nth);
 
 /* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up. The oldest one is
  * given in *first, to be run at once; the others are appended to `into`, as far as they fit.
@@ -184,22 +194,31 @@ static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
     return true;
 }
 
-/* The owner's ring when there is no thief: no read-modify-write is needed. */
-static inline struct sni_runlink *sni_runq_pop_alone_(struct sni_runq *q)
+static inline struct sni_runlink *sni_runq_pop_alone(struct sni_runq *q, uint32_t *left)
 {
     /* relaxed, all: nobody else looks */
     uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed));
-    if (real == sni_runq_own_tail_(q))
+    uint32_t queued = sni_runq_own_tail_(q) - real;
+    *left = 0;
+    if (queued == 0)
         return NULL;
     sni_atomic_store(&q->head_, sni_runq_pack_(real + 1, real + 1), relaxed); /* as above */
     q->slot_uses_ = 0;
+    *left = queued - 1;
     return sni_runq_read_(q, real);
+}
+
+static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q, uint32_t nth)
+{
+    /* relaxed: nobody else looks */
+    return sni_runq_read_(q, sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed)) + nth);
 }
 
 static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
 {
+    uint32_t left;
     if (q->alone_)
-        return sni_runq_pop_alone_(q);
+        return sni_runq_pop_alone(q, &left);
     uint32_t tail = sni_runq_own_tail_(q);
     /* relaxed: the owner reads nothing that thieves wrote on the strength of it, see 4 */
     uint64_t head = sni_atomic_load(&q->head_, relaxed);

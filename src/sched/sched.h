@@ -38,6 +38,11 @@ struct sni_sched;
 
 enum {
     SNI_FAIR_TICK = 61, /* picks between looks at the queue of all; prime, to beat with nothing */
+
+    /* see sni_worker_fetch_ahead */
+    SNI_FETCH_MANY = 16, /* tasks in the ring: from so many on */
+    SNI_FETCH_STACK = 2, /* so many turns ahead */
+    SNI_FETCH_TASK = 5,  /* likewise: longer, since the stack waits for it */
 };
 
 /* Why a worker runs, and so when it returns. */
@@ -268,6 +273,33 @@ static inline bool sni_worker_is_usual(const struct sni_worker *w)
     return (int32_t)(w->tick + 1 - w->fair_at) < 0 && sni_inject_len(&w->sched->urgent) == 0;
 }
 
+/* Where many take turns, their memory is no longer in the nearest cache when their turn comes, and
+ * a switch would wait for three lines one after another: the task's two, and that of its stack,
+ * whose address is in the second. So they are asked for some turns ahead, the stack's when the
+ * task's should be there. Where few do, it would only be in the way. Not where there are thieves:
+ * a task that is seen in the ring may be somebody else's by now. */
+static SNI_ALWAYS_INLINE void sni_worker_fetch_ahead(const struct sni_worker *w)
+{
+    const struct sni_runlink *soon = sni_runq_peek(&w->runq, SNI_FETCH_STACK);
+    const struct sni_runlink *later = sni_runq_peek(&w->runq, SNI_FETCH_TASK);
+    const struct sni_task *task = sni_container_of(later, struct sni_task, link);
+    sni_prefetch(sni_container_of(soon, struct sni_task, link)->context.sp);
+    sni_prefetch(task);
+    sni_prefetch(&task->context);
+}
+
+/* The oldest in the ring. */
+static SNI_ALWAYS_INLINE struct sni_runlink *sni_worker_pop(struct sni_worker *w)
+{
+    if (!sni_runq_is_alone(&w->runq))
+        return sni_runq_pop(&w->runq);
+    uint32_t left;
+    struct sni_runlink *link = sni_runq_pop_alone(&w->runq, &left);
+    if (sni_unlikely(left >= SNI_FETCH_MANY))
+        sni_worker_fetch_ahead(w);
+    return link;
+}
+
 /* The next task of a plain worker in the usual case; NULL: sni_worker_pick knows. Calls nothing, so
  * that who leaves a fiber by it needs no frame. */
 static SNI_ALWAYS_INLINE struct sni_task *sni_worker_pick_plain(struct sni_worker *w)
@@ -278,7 +310,7 @@ static SNI_ALWAYS_INLINE struct sni_task *sni_worker_pick_plain(struct sni_worke
     if (link != NULL)
         sni_probe_count(&w->probe, SNI_PROBE_lifo_hits);
     else
-        link = sni_runq_pop(&w->runq);
+        link = sni_worker_pop(w);
     if (sni_unlikely(link == NULL))
         return NULL;
     w->tick++;

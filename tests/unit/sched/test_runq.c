@@ -84,6 +84,27 @@ TEST(a_runq_goes_on_when_its_indices_wrap)
     }
 }
 
+TEST(a_runq_without_thieves_tells_what_is_left_and_shows_it)
+{
+    static const uint32_t starts[] = {0, UINT32_MAX - 2};
+    for (int k = 0; k < 2; k++) {
+        start_at(starts[k]);
+        sni_runq_set_alone(&q);
+        CHECK(sni_runq_is_alone(&q) && !sni_runq_is_alone(&other));
+        push(0, CAPACITY);
+        uint32_t left = 77;
+        for (unsigned i = 0; i < CAPACITY; i++) {
+            CHECK_PTR_EQ(sni_runq_pop_alone(&q, &left), &links[i]);
+            CHECK_EQ(left, CAPACITY - 1 - i);
+            for (unsigned nth = 0; nth < left; nth++)
+                CHECK_PTR_EQ(sni_runq_peek(&q, nth), &links[i + 1 + nth]);
+        }
+        left = 77;
+        CHECK_PTR_EQ(sni_runq_pop_alone(&q, &left), NULL);
+        CHECK_EQ(left, 0);
+    }
+}
+
 TEST(a_thief_takes_the_older_half_rounded_up)
 {
     for (unsigned queued = 1; queued <= CAPACITY; queued++) {
