@@ -359,7 +359,7 @@ static void expire_around(const struct law_row *row, sn_deadline around)
     ptrdiff_t expected = if_cancelled(row);
     expect(&v, expected == -ECANCELED ? -ETIMEDOUT : expected, NOT_AT_ALL);
     leave(&v, false);
-    if (row->place->let == NULL)
+    if (row->place->let == NULL || has(row, LAW_WAITS))
         return;
     v.situation = "in a block whose time is up, but it need not wait";
     v.twice = false;
