@@ -133,8 +133,8 @@ SN_API SN_SUSPENDS SN_MUST_USE int sn_chan_recv(sn_chan *ch, void *value, sn_dea
 /* Send `n` elements in order, waiting for room as often as need be. Others may send in between.
  *
  * Suspends: yes, if it must wait.   Threads: any.
- * Returns  how many were sent, from the first on: less than `n` if it was closed, or timed out, or
- *          memory ran out on the way; else as sn_chan_send
+ * Returns  how many were sent, from the first on: less than `n` if it was closed, timed out, was
+ *          cancelled or ran out of memory on the way; if none was: as sn_chan_send
  * Owns: what was sent has gone, the rest is the caller's. */
 SN_API SN_SUSPENDS SN_MUST_USE ptrdiff_t sn_chan_send_n(sn_chan *ch, const void *values, size_t n,
                                                         sn_deadline until);
