@@ -127,8 +127,9 @@ typedef struct sn_exit {
  *                      await sn_join_op instead (misuse); the handle is still good
  *          -ECONNABORTED  the task panicked; `how` has the message
  *          -ECANCELED  a shutdown that did not wait abandoned the task; or the caller, a fiber, was
- *                      itself asked to end (sn_cancel) before the task had ended: `how` says
- *                      SN_EXIT_NONE, and the handle is still good */
+ *                      itself cancelled (cancel.h) before the task had ended: `how` says
+ *                      SN_EXIT_NONE, and the handle is still good
+ *          -ETIMEDOUT  likewise, by the deadline of a block around the caller */
 SN_API SN_SUSPENDS int sn_join(sn_task *task, sn_exit *how) SN_USES_UP(1);
 
 /* The memory of a join that a coroutine awaits. */
@@ -153,7 +154,8 @@ SN_API int sn_detach(sn_task *task) SN_USES_UP(1);
 
 /* Ask `task` to end soon, wait until it has, and use up its handle. From now on its sn_cancelled()
  * is true, and a call of it that waits, now or later, ends with -ECANCELED, having done nothing;
- * one that need not wait takes place. What it holds, it gives back on its way out. A coroutine is
+ * one that need not wait takes place, and so does what it does in a shield (cancel.h). The tasks of
+ * its groups are cancelled with it. What it holds, it gives back on its way out. A coroutine is
  * cancelled like any future: what it awaits is dropped, and its SN_FINALLY runs. A task that never
  * waits and never asks is waited for. This wait is not itself cancelled: when it returns, the task
  * is gone.
@@ -162,10 +164,11 @@ SN_API int sn_detach(sn_task *task) SN_USES_UP(1);
  * Returns  as sn_join */
 SN_API SN_SUSPENDS int sn_cancel(sn_task *task, sn_exit *how) SN_USES_UP(1);
 
-/* Tells whether somebody asked this task to end.
+/* Tells whether calls that wait fail here and now: somebody asked this task to end, or the innermost
+ * scope that it is in is cancelled or out of time (cancel.h). For loops that do not wait.
  *
  * Suspends: no.   Threads: any.
- * Returns  false outside a task */
+ * Returns  false outside a task, and in a shield */
 SN_API bool sn_cancelled(void);
 
 /* Let other tasks run. From a plain thread: let other threads run. A coroutine gives way by
