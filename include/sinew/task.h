@@ -164,8 +164,8 @@ SN_API int sn_detach(sn_task *task) SN_USES_UP(1);
  * Returns  as sn_join */
 SN_API SN_SUSPENDS int sn_cancel(sn_task *task, sn_exit *how) SN_USES_UP(1);
 
-/* Tells whether calls that wait fail here and now: somebody asked this task to end, or the innermost
- * scope that it is in is cancelled or out of time (cancel.h). For loops that do not wait.
+/* Tells whether calls that wait fail here and now: somebody asked this task to end, or the
+ * innermost scope that it is in is cancelled or out of time (cancel.h). For loops that do not wait.
  *
  * Suspends: no.   Threads: any.
  * Returns  false outside a task, and in a shield */
