@@ -19,8 +19,11 @@
 
 #include <string.h>
 
+/* What tells one kind of record from another: the word behind its head. */
 enum {
     SNI_CHAN_MAGIC = 0x6e616863,
+    SNI_BROADCAST_MAGIC = 0x74736362,
+    SNI_WATCH_MAGIC = 0x68637477,
 };
 
 /* As a capacity: none, but that a length is 32 bits. */

@@ -35,6 +35,7 @@
 #include "fiber/context.h"
 #include "fiber/stack.h"
 #include "mem/arena.h"
+#include "wait/place.h"
 #include "wait/wait.h"
 
 #include <setjmp.h>
@@ -235,6 +236,28 @@ bool sni_task_hold(struct sni_task *task);
  * because somebody still has a waker or is just reading the result, goes on without the runtime.
  * Gives up the caller's reference. */
 void sni_task_abandon(struct sni_task *task);
+
+/* For reports, about tasks of a runtime that runs. Take a reference to what may be a task, found by
+ * walking over the records. False: there is none, or it is just being freed. */
+bool sni_task_find(struct sni_task *task);
+
+/* Make sure that the task, which the caller has a reference to and which waits, does not go on
+ * before sni_task_let_go: the caller takes the place of the executor that has just saved it.
+ * Whoever ends the wait meanwhile leaves it to the caller to resume the task, as it would to that
+ * executor; so nobody has to know of this, and it costs nobody anything. Its frames may be read,
+ * and are to be left as they are. One inspector at a time. False: it does not wait now. */
+bool sni_task_seize(struct sni_task *task);
+void sni_task_let_go(struct sni_task *task);
+
+/* Of a task that is seized: nobody has ended its wait so far. */
+bool sni_task_is_still(const struct sni_task *task);
+
+/* Who waits for the end of the task, which is seized or never runs; or NULL. */
+struct sni_waiter *sni_task_joiner(const struct sni_task *task);
+
+/* How joins wait. */
+extern const struct sni_wait_kind sni_join_waits;
+extern const struct sni_wait_kind sni_join_op_waits;
 
 /* Questions about the state word: has it ended, may it still be joined, was it asked to end. */
 bool sni_task_is_complete(const struct sni_task *task);
