@@ -5,8 +5,8 @@
  *
  * sn_run is enough for most programs. The rest is for those that embed Sinew, want several
  * runtimes, or choose sizes. Options that are 0 or NULL take their default; the environment
- * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED, SINEW_IO) overrides the default, never what a
- * program set. */
+ * (SINEW_WORKERS, SINEW_STACK_BYTES, SINEW_SEED, SINEW_IO, SINEW_DEADLOCK) overrides the default,
+ * never what a program set. */
 #ifndef SINEW_RUNTIME_H
 #define SINEW_RUNTIME_H
 
@@ -30,6 +30,20 @@ typedef enum sn_io_driver {
     SN_IO_EPOLL,
     SN_IO_POLL,
 } sn_io_driver;
+
+/* What happens when no task can ever run again.
+ *
+ * That is so when tasks are alive, all of them wait, and nobody is there to wake one: no deadline
+ * is set in the runtime, no operation on a descriptor is under way; the process has no threads but
+ * the runtime's own and those that wait in sn_runtime_block_on, or for the end of all tasks; and it
+ * catches no signals but those that its own instructions raise, and SIGPROF. If one of these is in
+ * doubt, nothing happens. In SINEW_DEADLOCK the words are off, report and end. */
+typedef enum sn_deadlock_policy {
+    SN_DEADLOCK_DEFAULT, /* SINEW_DEADLOCK; else: end in sn_run, off in sn_runtime_create       */
+    SN_DEADLOCK_OFF,
+    SN_DEADLOCK_REPORT, /* all tasks and what they wait at are listed on standard error, once   */
+    SN_DEADLOCK_END,    /* and who waits for the runtime stops that, with -EDEADLK               */
+} sn_deadlock_policy;
 
 /* What a program wants to be told, each NULL or a function, called with `arg`. They run on the
  * worker's thread, in the middle of its work: they must be short, and neither wait nor spawn. */
@@ -67,6 +81,7 @@ typedef struct sn_runtime_options {
     bool sqpoll;             /* io_uring: a thread of the kernel looks for submissions, one for each
                               worker; burns a processor to save system calls                  */
     const char *name;        /* of its threads; default "sinew"                                 */
+    sn_deadlock_policy deadlock; /* when no task can ever run again                             */
 } sn_runtime_options;
 
 /* Make a runtime. `opts` may be NULL.
@@ -87,7 +102,8 @@ SN_API SN_MUST_USE int sn_runtime_create(sn_runtime **out, const sn_runtime_opti
  * at a time, and that thread runs all tasks.
  * Returns  the function's result
  *          -ECONNABORTED  it panicked
- *          -EDEADLK  called inside a runtime (misuse)
+ *          -EDEADLK  no task can ever run again (SN_DEADLOCK_END), and the report is written; or
+ *                    called inside a runtime (misuse)
  *          -EBUSY    another thread drives this single-threaded runtime (misuse)
  *          -EPERM    the runtime is shutting down
  *          -ENOMEM   no memory for the task */
@@ -128,7 +144,8 @@ SN_API int sn_runtime_stacks(sn_runtime *rt,
                              void (*tell)(const char *at, size_t bytes, uint64_t fibers, void *arg),
                              void *arg);
 
-/* Wait until all tasks of `rt` have ended, but not past `until`; then stop its workers. Tasks
+/* Wait until all tasks of `rt` have ended, but not past `until`, nor after it was reported that
+ * none of them can ever run again (SN_DEADLOCK_END); then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
  * the place of their spawn. Those still alive never run again: threads that join them learn
  * -ECANCELED, and nobody else may wake them from then on.
@@ -143,10 +160,12 @@ SN_API int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until);
  * Suspends: blocks the thread.   Threads: any outside a runtime, once. */
 SN_API void sn_runtime_destroy(sn_runtime *rt) SN_USES_UP(1);
 
-/* Make a runtime with defaults, run `fn(arg)` in it, wait for all other tasks, destroy it.
+/* Make a runtime with defaults, run `fn(arg)` in it, wait for all other tasks, destroy it. If no
+ * task can ever run again, that is reported and ends the wait (SN_DEADLOCK_END).
  *
  * Suspends: blocks the thread.   Threads: any outside a runtime.
- * Returns  as sn_runtime_create, then as sn_runtime_block_on */
+ * Returns  as sn_runtime_create, then as sn_runtime_block_on; -EDEADLK also if the function has
+ *          returned, and other tasks can never run again. From main() that is status 221 */
 SN_API int sn_run(sn_task_fn *fn, void *arg);
 
 /* ---- behind the macros ---------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <sinew/level0.h>
 #include <sinew/local.h>
 #include <sinew/net.h>
+#include <sinew/observe.h>
 #include <sinew/runtime.h>
 #include <sinew/select.h>
 #include <sinew/sync.h>

@@ -37,4 +37,16 @@ static inline void sni_cpu_pause(void)
     SN_CPU_PAUSE_();
 }
 
+/* Whether this is compiled for ThreadSanitizer. */
+#if defined(__SANITIZE_THREAD__)
+#define SNI_THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SNI_THREAD_SANITIZED 1
+#endif
+#endif
+#ifndef SNI_THREAD_SANITIZED
+#define SNI_THREAD_SANITIZED 0
+#endif
+
 #endif

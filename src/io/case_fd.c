@@ -191,7 +191,7 @@ static void end(struct sni_case *c, bool abandoned)
 
 static const struct sni_outside outside = {
     .look = look, .prepare = prepare, .begin = begin, .end = end};
-static const struct sni_case_kind kind = {.outside = &outside};
+static const struct sni_case_kind kind = {.outside = &outside, .name = "descriptor"};
 
 sn_case sn_case_fd(int fd, unsigned events)
 {

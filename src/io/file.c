@@ -320,6 +320,9 @@ static void take_back_use(struct sni_lent *lent)
     end_use(sni_container_of(lent, struct lent_use, lent)->file);
 }
 
+const struct sni_wait_kind sni_file_waits = {.take_back = take_back, .is_world = true};
+const struct sni_wait_kind sni_nap_waits = {.take_back = take_back_use, .is_world = true};
+
 static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
                                sn_deadline until)
 {

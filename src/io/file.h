@@ -13,6 +13,7 @@
 
 #include "io/driver.h"
 #include "mem/arena.h"
+#include "wait/place.h"
 
 /* The two directions of a file, each with its own waits. */
 enum sni_direction {
@@ -59,6 +60,10 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
 /* Sleep until `at` while using the file: for retries, when nothing tells. If the fiber is abandoned
  * meanwhile, its use ends, as in a wait. Returns 0; -EDEADLK (a coroutine), -ENOTSUP (no time) */
 int sni_file_nap(struct sni_file *file, sn_deadline at);
+
+/* For reports: both wait for the world. */
+extern const struct sni_wait_kind sni_file_waits;
+extern const struct sni_wait_kind sni_nap_waits;
 
 /* Wait until one of `events` is there, or `until`. Returns the events, or as above */
 ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline until);

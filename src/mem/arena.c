@@ -245,6 +245,31 @@ struct sni_record *sni_arena_at(uintptr_t address)
     return alive ? record : NULL;
 }
 
+struct sni_record *sni_arena_around(uintptr_t address)
+{
+    struct sni_arena *arena = sni_plat_region_base();
+    if (arena == NULL)
+        return NULL;
+    uint64_t offset = address - (uint64_t)(uintptr_t)arena->first_chunk;
+    uint64_t chunk = offset / CHUNK_BYTES;
+    /* acquire: pairs with the release in grow, class_of is there */
+    if (chunk >= sni_atomic_load(&arena->chunks, acquire))
+        return NULL;
+    size_t stride = class_bytes(arena->class_of[chunk] - 1u);
+    size_t nth = offset % CHUNK_BYTES / stride;
+    if ((nth + 1) * stride > CHUNK_BYTES)
+        return NULL;
+    char *at = arena->first_chunk + chunk * CHUNK_BYTES + nth * stride;
+    struct sni_record *record = (struct sni_record *)(void *)at;
+    /* acquire: pairs with live_on */
+    return sni_atomic_load(&record->generation, acquire) % 2 == 1 ? record : NULL;
+}
+
+bool sni_record_is_cached(const struct sni_record *record)
+{
+    return record->class < OTHER;
+}
+
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg)
 {

@@ -132,6 +132,12 @@ struct sni_record *sni_arena_find_other(uint64_t handle);
  * record once, and may be another by now. */
 struct sni_record *sni_arena_at(uintptr_t address);
 
+/* The living record, of either kind, in which `address` lies, or NULL. For reports. */
+struct sni_record *sni_arena_around(uintptr_t address);
+
+/* Whether the living record is one of a cache, and not of the other kind. */
+bool sni_record_is_cached(const struct sni_record *record);
+
 /* Call `fn` for each record of a cache that was ever used; it looks at the generation itself. */
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg);

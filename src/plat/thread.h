@@ -59,6 +59,18 @@ uint64_t sni_plat_thread_id(void);
  * is also said when there were others before. A hint, for what is cheaper while one is alone. */
 bool sni_plat_thread_is_alone(void);
 
+/* How many threads the process has beside `known` of them: those that the kernel made for itself,
+ * and a sanitizer's, are not counted. One or a few system calls.
+ *
+ * Returns  the number, 0 or more; -errno: that cannot be found out */
+int sni_plat_threads_beside(unsigned known);
+
+/* Whether the program catches a signal that others, or the kernel by a clock, may send: not those
+ * that its own instructions raise, SIGPROF, nor the two that the C library keeps to itself.
+ *
+ * Returns  0, 1; -errno: that cannot be found out */
+int sni_plat_catches_signals(void);
+
 /* Let another thread have this processor for now, if one wants it. */
 void sni_plat_thread_yield(void);
 

@@ -58,6 +58,7 @@ void sni_report_remove(void)
 
 struct leftovers {
     struct sni_sched *sched;
+    bool was_told; /* which tasks are alive */
     int alive;
 };
 
@@ -71,16 +72,16 @@ static void tell_leftover(struct sni_record *record, void *arg)
         return;
     bool complete = sni_task_is_complete(task);
     const char *what = complete ? "was neither joined nor detached" : "is still alive";
-    if (!complete || sni_task_has_handle(task))
+    if (complete ? sni_task_has_handle(task) : !left->was_told)
         fprintf(stderr, "sinew: task %llu \"%s\", spawned at %s, %s\n",
                 (unsigned long long)task->id, task->name != NULL ? task->name : "", task->at, what);
     left->alive += !complete;
     sni_task_abandon(task);
 }
 
-int sni_report_leftovers(struct sni_sched *sched)
+int sni_report_leftovers(struct sni_sched *sched, bool was_told)
 {
-    struct leftovers left = {.sched = sched};
+    struct leftovers left = {.sched = sched, .was_told = was_told};
     sni_arena_each(sched->arena, tell_leftover, &left);
     return left.alive;
 }

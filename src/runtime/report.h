@@ -9,8 +9,9 @@
 int sni_report_install(void);
 void sni_report_remove(void);
 
-/* List the tasks of `sched`, which has stopped, that are still alive, and the handles that
- * nobody used up; free their records. Returns the number of tasks that were alive. */
-int sni_report_leftovers(struct sni_sched *sched);
+/* List the tasks of `sched`, which has stopped, that are still alive, unless that `was_told`
+ * before, and the handles that nobody used up; free their records. Returns the number of tasks that
+ * were alive. */
+int sni_report_leftovers(struct sni_sched *sched, bool was_told);
 
 #endif

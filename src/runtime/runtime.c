@@ -3,6 +3,9 @@
  *
  * Nothing else reads the environment or decides which parts make up a runtime. The life of a
  * runtime is create, any number of block_on, shutdown, destroy; sn_run is all of them. */
+#include "runtime/runtime.h"
+
+#include "runtime/deadlock.h"
 #include "runtime/drivers.h"
 #include "runtime/report.h"
 
@@ -15,6 +18,7 @@
 #include <sinew/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WORKERS_MAX = SNI_WORKERS_MAX,
@@ -31,6 +35,7 @@ struct sn_runtime {
     struct sni_sched sched;
     struct sni_driver_choice driver;
     bool shut_down;
+    bool is_stuck; /* the shutdown found tasks that can never run again, and they were listed */
 };
 
 /* ---- options --------------------------------------------------------------------------- */
@@ -92,6 +97,33 @@ static int check_capacity(unsigned capacity)
     return rc;
 }
 
+/* What the program said, else the environment, else `fallback`. */
+static int choose_deadlock(sn_deadlock_policy set, sn_deadlock_policy fallback,
+                           struct sni_sched_config *config)
+{
+    static const char *const words[] = {"", "off", "report", "end"};
+    const char *text = getenv("SINEW_DEADLOCK");
+    if ((unsigned)set > SN_DEADLOCK_END) {
+        fprintf(stderr, "sinew: the option deadlock is %d, which is no sn_deadlock_policy\n",
+                (int)set);
+        return -EINVAL;
+    }
+    if (set == SN_DEADLOCK_DEFAULT && text != NULL) {
+        while (set <= SN_DEADLOCK_END && strcmp(text, words[set]) != 0)
+            set++;
+        if (set == SN_DEADLOCK_DEFAULT || set > SN_DEADLOCK_END) {
+            fprintf(stderr, "sinew: SINEW_DEADLOCK is \"%s\", but must be off, report or end\n",
+                    text);
+            return -EINVAL;
+        }
+    }
+    set = set != SN_DEADLOCK_DEFAULT ? set : fallback;
+    config->all_asleep = set == SN_DEADLOCK_END      ? sni_end_asleep
+                         : set == SN_DEADLOCK_REPORT ? sni_report_asleep
+                                                     : NULL;
+    return 0;
+}
+
 static int configure(const sn_runtime_options *opts, struct sni_sched_config *config)
 {
     unsigned long long workers, stack_bytes, seed = opts->seed;
@@ -136,12 +168,12 @@ static int configure(const sn_runtime_options *opts, struct sni_sched_config *co
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
+static int create(sn_runtime **out, const sn_runtime_options *opts, sn_deadlock_policy fallback)
 {
-    static const sn_runtime_options defaults = {.workers = 0};
     struct sni_sched_config config;
-    opts = opts != NULL ? opts : &defaults;
     int rc = configure(opts, &config);
+    if (rc == 0)
+        rc = choose_deadlock(opts->deadlock, fallback, &config);
     if (rc < 0)
         return rc;
     sn_runtime *rt = aligned_alloc(SNI_SCHED_LINE_BYTES, sizeof(*rt));
@@ -155,6 +187,7 @@ int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
     config.make_driver = sni_make_driver;
     config.make_driver_arg = &rt->driver;
     rt->shut_down = false;
+    rt->is_stuck = false;
     rc = sni_sched_init(&rt->sched, &config);
     if (rc < 0) {
         free(rt);
@@ -163,6 +196,46 @@ int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
     (void)sni_report_install();
     *out = rt;
     return 0;
+}
+
+int sn_runtime_create(sn_runtime **out, const sn_runtime_options *opts)
+{
+    static const sn_runtime_options defaults = {.workers = 0};
+    return create(out, opts != NULL ? opts : &defaults, SN_DEADLOCK_OFF);
+}
+
+struct sni_sched *sni_runtime_sched(sn_runtime *rt)
+{
+    if (rt != NULL)
+        return &rt->sched;
+    const struct sni_worker *w = sni_worker_current();
+    return w != NULL ? w->sched : NULL;
+}
+
+/* The result of the task that `handle` names; or why it will never have one. */
+static int join(struct sni_sched *sched, sn_task *handle)
+{
+    int rc;
+    if (!sched->config.single_threaded)
+        rc = sni_task_wait(handle);
+    else /* nobody drives it any more, so it has ended or never will */
+        rc = sni_task_look(handle) == -EAGAIN ? -EDEADLK : 0;
+    if (rc == 0)
+        return sn_join(handle, NULL);
+    (void)sn_detach(handle);
+    return rc;
+}
+
+static int wait_for(sn_runtime *rt, sn_task *handle)
+{
+    if (rt->sched.config.single_threaded) {
+        int rc = sni_sched_drive(&rt->sched, handle);
+        if (rc < 0) {
+            (void)sn_detach(handle);
+            return sni_misuse(rc, "two threads drive one single-threaded runtime");
+        }
+    }
+    return join(&rt->sched, handle);
 }
 
 int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
@@ -174,17 +247,12 @@ int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
     sn_spawn_options opts = {.at_ = "sn_runtime_block_on", .name = "main"};
     struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &opts};
     sn_task *handle;
+    sni_atomic_fetch_add(&rt->sched.callers, 1, relaxed); /* relaxed: the spawn publishes it */
     int rc = sni_sched_spawn(&rt->sched, &what, true, &handle);
-    if (rc < 0)
-        return rc;
-    if (rt->sched.config.single_threaded) {
-        rc = sni_sched_drive(&rt->sched, handle);
-        if (rc < 0) {
-            (void)sn_detach(handle);
-            return sni_misuse(rc, "two threads drive one single-threaded runtime");
-        }
-    }
-    return sn_join(handle, NULL);
+    if (rc == 0)
+        rc = wait_for(rt, handle);
+    sni_atomic_fetch_sub(&rt->sched.callers, 1, relaxed); /* relaxed: an upper bound */
+    return rc;
 }
 
 sn_task *sn_runtime_spawn_(sn_runtime *rt, sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
@@ -234,10 +302,10 @@ int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)
     if (rt->shut_down)
         return 0;
     rt->shut_down = true;
-    (void)sni_sched_wait_all(&rt->sched, until);
     struct sni_sched *sched = &rt->sched;
+    rt->is_stuck = sni_sched_wait_all(sched, until) == -EDEADLK;
     sni_sched_stop(sched);
-    return sni_report_leftovers(sched);
+    return sni_report_leftovers(sched, rt->is_stuck);
 }
 
 void sn_runtime_destroy(sn_runtime *rt)
@@ -255,10 +323,13 @@ int sn_run(sn_task_fn *fn, void *arg)
     sn_runtime *rt;
     if (sni_exec_current() != NULL)
         return sni_misuse(-EDEADLK, "sn_runtime_block_on or sn_run was called inside a runtime");
-    int rc = sn_runtime_create(&rt, NULL);
+    int rc = create(&rt, &(sn_runtime_options){.workers = 0}, SN_DEADLOCK_END);
     if (rc < 0)
         return rc;
     rc = sn_runtime_block_on(rt, fn, arg);
+    (void)sn_runtime_shutdown(rt, SN_FOREVER);
+    if (rt->is_stuck)
+        rc = -EDEADLK;
     sn_runtime_destroy(rt);
     return rc;
 }

@@ -137,12 +137,46 @@ static void task_ended(struct sni_exec *exec, struct sni_task *task)
     sni_sched_look_at_end(w->sched);
 }
 
+static bool is_stuck(const struct sni_sched *sched)
+{
+    return sni_atomic_load(&sched->stuck, acquire) != 0; /* acquire: pairs with set_stuck */
+}
+
+void sni_sched_set_stuck(struct sni_sched *sched)
+{
+    sni_atomic_store(&sched->stuck, 1, release); /* release: what led to it, to who waits */
+    /* release: pairs with the acquire in sni_sched_wait_all */
+    sni_atomic_fetch_add(&sched->end_word, 1, release);
+    sni_plat_unpark(&sched->end_word.raw_, INT32_MAX);
+}
+
+uint64_t sni_sched_turns(const struct sni_sched *sched)
+{
+    uint64_t turns = 0;
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        turns += sni_probe_get(&sched->workers[i].probe, SNI_PROBE_switches) +
+                 sni_probe_get(&sched->workers[i].probe, SNI_PROBE_polls) +
+                 sni_atomic_load(&sched->workers[i].ended, relaxed); /* relaxed: they sleep */
+    return turns;
+}
+
+/* Whoever wants to know that all are asleep is told by the last worker to fall asleep, which counts
+ * the threads that wait. One more does now, so let a worker look again. */
+static void ask_again(struct sni_sched *sched)
+{
+    int index = sched->config.all_asleep != NULL ? sni_idle_submit(&sched->idle) : -1;
+    if (index >= 0)
+        sni_world_wake(&sched->workers[index]);
+}
+
 /* A single-threaded scheduler: its tasks run only if we run them. Those that wait for somebody
  * outside are looked after every millisecond. */
 static int drive_all(struct sni_sched *sched, sn_deadline until)
 {
-    if (until.ns == SN_FOREVER.ns)
-        return sni_sched_drive(sched, NULL);
+    if (until.ns == SN_FOREVER.ns) {
+        int rc = is_stuck(sched) ? 0 : sni_sched_drive(sched, NULL);
+        return rc == 0 && sni_sched_alive(sched) != 0 ? -EDEADLK : rc;
+    }
     for (;;) {
         int rc = sni_sched_turn(sched, until);
         if (rc < 0 || sni_sched_alive(sched) == 0)
@@ -161,17 +195,28 @@ int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until)
     if (sched->config.single_threaded)
         return drive_all(sched, until);
     int rc = 0;
+    const bool is_forever = until.ns == SN_FOREVER.ns;
     sni_atomic_fetch_add(&sched->end_wanted, 1, seq_cst);
+    if (is_forever) {
+        sni_atomic_fetch_add(&sched->forever, 1, seq_cst);
+        ask_again(sched);
+    }
     for (;;) {
         /* acquire: pairs with tell_end */
         uint32_t word = sni_atomic_load(&sched->end_word, acquire);
         sni_atomic_fence(seq_cst); /* pairs with the fence in sni_idle_sleep */
         if (sni_sched_alive(sched) == 0)
             break;
+        if (is_stuck(sched)) {
+            rc = -EDEADLK;
+            break;
+        }
         rc = sni_plat_park(&sched->end_word.raw_, word, until.ns);
         if (rc == -ETIMEDOUT)
             break;
     }
+    if (is_forever)
+        sni_atomic_fetch_sub(&sched->forever, 1, seq_cst);
     sni_atomic_fetch_sub(&sched->end_wanted, 1, seq_cst);
     return sni_sched_alive(sched) == 0 ? 0 : rc;
 }
@@ -204,6 +249,7 @@ int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool 
     if (has_handle)
         *handle = sni_task_handle(task); /* before it can run, end and be gone */
     tell_spawn(sched, task);
+    sni_atomic_store(&sched->stuck, 0, relaxed); /* relaxed: the push publishes it */
     sni_sched_push(sched, task);
     return 0;
 }

@@ -35,6 +35,7 @@
 #include <sinew/runtime.h>
 
 struct sni_sched;
+struct sni_worker;
 
 enum {
     SNI_FAIR_TICK = 61, /* picks between looks at the queue of all; prime, to beat with nothing */
@@ -140,6 +141,10 @@ struct sni_sched_config {
     size_t stack_bytes;
     const char *name;
     uint64_t seed;
+    /* All workers are asleep and nothing is under way, but tasks are alive: called by the last
+     * worker before it sleeps for good. NULL: nobody wants to know. Returns true if the worker is
+     * to look again instead. */
+    bool (*all_asleep)(struct sni_sched *sched, struct sni_worker *w);
 };
 
 struct sni_sched {
@@ -163,6 +168,11 @@ struct sni_sched {
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     struct sni_gather gather;        /* what the foreign loop waits for; under outside_lock */
     bool gathers_driver;             /* the worker's driver is in it; as above              */
+    SNI_ATOMIC(uint32_t) callers;    /* threads in sn_runtime_block_on                      */
+    SNI_ATOMIC(uint32_t) forever;    /* of end_wanted: those without a deadline             */
+    SNI_ATOMIC(uint32_t) stuck;      /* nobody needs to wait for the end of all tasks       */
+    SNI_ATOMIC(uint64_t) told_at;    /* what sni_sched_turns was when all_asleep said so    */
+    struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
     struct sni_worker *workers;      /* immutable; an array                                 */
@@ -196,11 +206,19 @@ int sni_sched_turn(struct sni_sched *sched, sn_deadline until);
 /* The descriptor that is readable when a turn has something to do. Returns it, or -errno */
 int sni_sched_event_fd(struct sni_sched *sched);
 
-/* Wait until no task is alive or `until` has passed. Returns 0, -ETIMEDOUT */
+/* Wait until no task is alive or `until` has passed. Returns 0, -ETIMEDOUT, -EDEADLK: nobody can
+ * wake those that are (all_asleep) */
 int sni_sched_wait_all(struct sni_sched *sched, sn_deadline until);
 
 /* A worker that goes to sleep: tell whoever waits for the end of all tasks. Behind a fence. */
 void sni_sched_look_at_end(struct sni_sched *sched);
+
+/* The run is over although tasks are alive, since nobody can wake them: whoever waits for the end
+ * of all of them returns, until another one is spawned from outside. */
+void sni_sched_set_stuck(struct sni_sched *sched);
+
+/* A number that grows whenever a task has run, while all workers sleep. */
+uint64_t sni_sched_turns(const struct sni_sched *sched);
 
 /* How many tasks are alive: exact when it says 0, else a moment's number. */
 uint64_t sni_sched_alive(const struct sni_sched *sched);

@@ -213,7 +213,10 @@ static bool begin_watch(struct sni_worker *w)
         return false;
     uint32_t nobody = 0;
     /* acquire: pairs with the release in end_watch, for looks_seen */
-    return sni_atomic_cas(&sched->watched, &nobody, 1, acquire, relaxed);
+    if (!sni_atomic_cas(&sched->watched, &nobody, 1, acquire, relaxed))
+        return false;
+    sni_atomic_fence(seq_cst); /* between the mark and the looks; see is_all_quiet */
+    return true;
 }
 
 static void end_watch(struct sni_sched *sched)
@@ -232,10 +235,43 @@ void sni_world_want_watch(struct sni_worker *w)
         sni_world_wake(&sched->workers[index]);
 }
 
+/* ---- all asleep -------------------------------------------------------------------------- */
+
+/* This worker is about to sleep for good, and counts as asleep. Are all, with nothing to wake any
+ * of them: no task queued, no alarm set, no operation pending?
+ *
+ * Work is made by workers that run, by threads outside, and by the one who watches. Of workers that
+ * are counted as asleep the last look is over, or finds what we find; each was counted by an RMW
+ * before ours, so what it has queued or submitted is seen behind the fence in sni_idle_sleep. The
+ * watcher is counted as asleep too, but looks for those who are not: either it has marked itself
+ * before it saw that we were awake, and we find the mark; or it marks itself later, and then finds
+ * us asleep like all others, and has nobody to look for (both fence in between). If there is a
+ * mark, this question is for the watcher, which will fall asleep later than we. Threads outside are
+ * not seen from here. */
+static bool is_all_quiet(struct sni_worker *w)
+{
+    struct sni_sched *sched = w->sched;
+    /* relaxed, both: the fence, see above */
+    if (sni_atomic_load(&sched->watched, relaxed) != 0 ||
+        sni_atomic_load(&sched->visitors, relaxed) != 0)
+        return false;
+    for (unsigned i = 0; i < sched->workers_n; i++) {
+        struct sni_worker *other = &sched->workers[i];
+        if ((other != w && !sni_idle_is_asleep(&sched->idle, i)) || has_world(other) ||
+            sni_sched_has_work(sched, other))
+            return false;
+    }
+    return sni_sched_alive(sched) != 0;
+}
+
 /* ---- sleeping --------------------------------------------------------------------------- */
 
 static void sleep_until(struct sni_worker *w, int64_t until_ns)
 {
+    struct sni_sched *sched = w->sched;
+    if (sched->config.all_asleep != NULL && until_ns == INT64_MAX && is_all_quiet(w) &&
+        sched->config.all_asleep(sched, w))
+        return;
     struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
     if (driver == NULL) {
         (void)sni_parker_park(&w->parker, until_ns);

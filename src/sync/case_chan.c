@@ -47,10 +47,13 @@ static void after_send(struct sni_case *c)
         (void)sn_chan_close(c->at);
 }
 
-static const struct sni_case_kind send_kind = {
-    .find = find_chan, .attempt = attempt_send, .line = senders_line, .after = after_send};
+static const struct sni_case_kind send_kind = {.find = find_chan,
+                                               .attempt = attempt_send,
+                                               .line = senders_line,
+                                               .after = after_send,
+                                               .name = "send"};
 static const struct sni_case_kind recv_kind = {
-    .find = find_chan, .attempt = attempt_recv, .line = receivers_line};
+    .find = find_chan, .attempt = attempt_recv, .line = receivers_line, .name = "recv"};
 
 /* What is opaque is not written: most of it is another kind's, and a case is made for each wait. It
  * is bytes, because an array of pointers is written all the same, by gcc, with zeros. */

@@ -29,7 +29,7 @@ static void end(struct sni_case *c, bool abandoned)
 }
 
 static const struct sni_outside outside = {.look = look, .end = end, .is_future = true};
-static const struct sni_case_kind kind = {.outside = &outside};
+static const struct sni_case_kind kind = {.outside = &outside, .name = "future"};
 
 sn_case sn_case_future(sn_future *fut)
 {

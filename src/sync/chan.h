@@ -19,8 +19,11 @@
 
 #include <string.h>
 
+/* What tells one kind of record from another: the word behind its head. */
 enum {
     SNI_CHAN_MAGIC = 0x6e616863,
+    SNI_BROADCAST_MAGIC = 0x74736362,
+    SNI_WATCH_MAGIC = 0x68637477,
     SNI_CHAN_USES = 16, /* of a channel that are paid for in one go; divides 256 */
     SNI_CHAN_WAIT = 1,  /* what the quick ways say: there is nobody to serve or be served by */
     SNI_CHAN_ASK = 2,   /* it is not for the quick */

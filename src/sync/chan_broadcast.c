@@ -17,10 +17,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-    MAGIC = 0x74736362,
-};
-
 struct broadcast {
     struct sni_record record;
     uint32_t magic; /* these: immutable */
@@ -39,7 +35,7 @@ static struct broadcast *find(const sn_broadcast *handle)
 {
     struct sni_record *record = sni_arena_find_other((uint64_t)(uintptr_t)handle);
     struct broadcast *b = (struct broadcast *)(void *)record;
-    return b != NULL && b->magic == MAGIC ? b : NULL;
+    return b != NULL && b->magic == SNI_BROADCAST_MAGIC ? b : NULL;
 }
 
 #define MISUSE() sni_misuse(-EBADF, "a broadcast is used that is gone, or was none")
@@ -64,7 +60,7 @@ int sn_broadcast_create(sn_broadcast **out, size_t element_bytes, size_t capacit
     b->element_bytes = element_bytes;
     b->ring = ring;
     sni_list_init(&b->waiting);
-    b->magic = MAGIC;
+    b->magic = SNI_BROADCAST_MAGIC;
     *out = (sn_broadcast *)(uintptr_t)sni_record_handle(record);
     return 0;
 }
@@ -189,7 +185,7 @@ static struct sni_list *line(struct sni_case *c)
 }
 
 static const struct sni_case_kind kind = {
-    .find = find_case, .attempt = attempt, .line = line, .is_news = true};
+    .find = find_case, .attempt = attempt, .line = line, .is_news = true, .name = "broadcast"};
 
 sn_case sn_case_broadcast(sn_subscription *sub, void *value)
 {

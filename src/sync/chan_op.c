@@ -152,3 +152,14 @@ sn_future *sn_chan_recv_op(sn_chan_op *op, sn_chan *ch, void *value)
 {
     return make(op, ch, value, false);
 }
+
+static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
+{
+    const struct chan_op *op = sni_container_of(fut, struct chan_op, future);
+    if (!op->is_waiting)
+        return;
+    struct sni_place place = sni_source_place(&op->chan->source, op->is_send ? "send" : "recv");
+    each(&place, arg);
+}
+
+const struct sni_wait_kind sni_chan_op_waits = {.vtable = &chan_vtable, .tell_op = tell_op};

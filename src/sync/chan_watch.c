@@ -13,10 +13,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-    MAGIC = 0x68637477,
-};
-
 struct watch {
     struct sni_record record;
     uint32_t magic; /* these: immutable */
@@ -34,7 +30,7 @@ static struct watch *find(const sn_watch *handle)
 {
     struct sni_record *record = sni_arena_find_other((uint64_t)(uintptr_t)handle);
     struct watch *w = (struct watch *)(void *)record;
-    return w != NULL && w->magic == MAGIC ? w : NULL;
+    return w != NULL && w->magic == SNI_WATCH_MAGIC ? w : NULL;
 }
 
 #define MISUSE() sni_misuse(-EBADF, "a watch is used that is gone, or was none")
@@ -59,7 +55,7 @@ int sn_watch_create(sn_watch **out, size_t element_bytes, const void *value)
     w->element = element;
     w->version = 1;
     sni_list_init(&w->waiting);
-    w->magic = MAGIC;
+    w->magic = SNI_WATCH_MAGIC;
     *out = (sn_watch *)(uintptr_t)sni_record_handle(record);
     return 0;
 }
@@ -181,7 +177,7 @@ static struct sni_list *line(struct sni_case *c)
 }
 
 static const struct sni_case_kind kind = {
-    .find = find_case, .attempt = attempt, .line = line, .is_news = true};
+    .find = find_case, .attempt = attempt, .line = line, .is_news = true, .name = "watch"};
 
 sn_case sn_case_watch(sn_watch *w, void *value, uint64_t *version)
 {

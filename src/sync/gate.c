@@ -31,6 +31,7 @@
 
 #include "base/assert.h"
 #include "plat/thread.h"
+#include "sync/mutex.h"
 
 #include <sinew/errno.h>
 
@@ -324,6 +325,42 @@ static void drop_guest(sn_future *fut)
 
 static const sn_future_vtable guest_vtable = {
     .poll = poll_guest, .drop = drop_guest, .name = "sync"};
+
+/* ---- for reports --------------------------------------------------------------------------- */
+
+/* Who was signalled waits for the mutex of its condition. */
+static void tell_guest(const struct sni_guest *guest, sni_place_fn *each, void *arg)
+{
+    struct sni_place place = {guest->kind->name, guest->object, 0, SNI_TIE_MEMORY};
+    const sn_gate_ *at = sni_atomic_load(&guest->gate, relaxed); /* relaxed: a moment's answer */
+    if (guest->mutex != NULL && at == &guest->mutex->gate_) {
+        place.what = "mutex";
+        place.object = guest->mutex;
+        place.owner = sni_mutex_holder(guest->mutex);
+    } else if (guest->kind->holder != NULL) {
+        place.owner = guest->kind->holder(guest);
+    }
+    if (place.owner != 0)
+        place.tie = SNI_TIE_OWNER;
+    each(&place, arg);
+}
+
+static void tell(const struct sni_lent *lent, sni_place_fn *each, void *arg)
+{
+    tell_guest(sni_container_of(lent, struct sni_guest, lent), each, arg);
+}
+
+static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
+{
+    const struct guest_op *op = sni_container_of(fut, struct guest_op, future);
+    if (op->is_waiting)
+        tell_guest(&op->guest, each, arg);
+}
+
+const struct sni_wait_kind sni_gate_waits = {
+    .take_back = take_back, .tell = tell, .vtable = &guest_vtable, .tell_op = tell_op};
+
+/* ---- making one ----------------------------------------------------------------------------- */
 
 sn_future *sni_guest_op(sn_sync_state *state, const struct sni_gate_kind *kind, sn_gate_ *gate,
                         void *object, uint32_t units)

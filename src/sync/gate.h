@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "base/list.h"
 #include "wait/await.h"
+#include "wait/place.h"
 #include "wait/wait.h"
 
 #include <sinew/sync.h>
@@ -51,7 +52,11 @@ struct sni_gate_kind {
      * is negative, it was given nothing in the queue where it stood last. NULL: nothing. */
     void (*refuse)(struct sni_guest *guest, int result);
 
-    const char *name; /* of the future */
+    const char *name; /* of the future, and for reports */
+
+    /* For reports: who has it at this moment (sni_exec_self), so that no other can let a guest in;
+     * 0: nobody, or that is not known. NULL: never is. */
+    uintptr_t (*holder)(const struct sni_guest *guest);
 };
 
 struct sni_guest {
@@ -170,6 +175,9 @@ sn_future *sni_guest_op(sn_sync_state *state, const struct sni_gate_kind *kind, 
 /* The same for the mutex of `m`, or a condition with it. */
 sn_future *sni_guest_op_on(sn_sync_state *state, const struct sni_gate_kind *kind, sn_gate_ *gate,
                            void *object, sn_mutex *m);
+
+/* For reports: how guests wait. */
+extern const struct sni_wait_kind sni_gate_waits;
 
 /* Is the caller one who must not be made to wait by a call? */
 bool sni_guest_is_coroutine(const struct sni_guest *guest);

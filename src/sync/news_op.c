@@ -94,3 +94,14 @@ sn_future *sni_news_op(sn_chan_op *state, const sn_case *c)
     op->await = (struct sni_await){.cell = SN_WAKER_CELL_INIT};
     return sn_future_init(&op->future, &news_vtable);
 }
+
+static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
+{
+    const struct news_op *op = sni_container_of(fut, struct news_op, future);
+    if (!op->is_waiting)
+        return;
+    struct sni_place place = sni_source_place(op->c.source, op->c.kind->name);
+    each(&place, arg);
+}
+
+const struct sni_wait_kind sni_news_op_waits = {.vtable = &news_vtable, .tell_op = tell_op};

@@ -71,7 +71,15 @@ static void refuse(struct sni_guest *guest, int result)
     pass_on(once);
 }
 
-static const struct sni_gate_kind once_kind = {.enter = enter, .refuse = refuse, .name = "once"};
+static uintptr_t holder(const struct sni_guest *guest)
+{
+    const sn_once *once = guest->object;
+    uint64_t word = sni_atomic_load(&once->gate_.word_, relaxed); /* relaxed: for people */
+    return (word & DONE) != 0 ? 0 : word & OWNER;
+}
+
+static const struct sni_gate_kind once_kind = {
+    .enter = enter, .refuse = refuse, .name = "once", .holder = holder};
 
 int sn_once_begin(sn_once *once, sn_deadline until)
 {

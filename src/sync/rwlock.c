@@ -118,8 +118,14 @@ static void refuse(struct sni_guest *guest, int result)
         stop_reading(lock, word);
 }
 
+static uintptr_t holder(const struct sni_guest *guest)
+{
+    const sn_rwlock *lock = guest->object;
+    return writer_of(sni_atomic_load(&lock->gate_.word_, relaxed)); /* relaxed: for people */
+}
+
 static const struct sni_gate_kind rwlock_kind = {
-    .enter = enter, .left = left, .refuse = refuse, .name = "rwlock"};
+    .enter = enter, .left = left, .refuse = refuse, .name = "rwlock", .holder = holder};
 
 /* ---- writing ------------------------------------------------------------------------------ */
 

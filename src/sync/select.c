@@ -500,3 +500,29 @@ int sn_select(sn_case *cases, size_t n, unsigned flags, sn_deadline until)
         sni_spend_many(1, until.ns);
     return rc;
 }
+
+/* ---- for reports ------------------------------------------------------------------------------
+ * */
+
+void sni_select_tell(const struct sni_select *s, sni_place_fn *each, void *arg)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        const struct sni_case *c = &s->vigil.cases[i];
+        struct sni_place place = {.what = c->kind->name, .object = c->at};
+        if (c->where == SNI_INSIDE)
+            place = sni_source_place(c->source, c->kind->name);
+        else if (c->where == SNI_OUTSIDE && c->kind->owner != NULL)
+            place.owner = (uintptr_t)c->kind->owner(c);
+        if (place.owner != 0)
+            place.tie = SNI_TIE_OWNER;
+        if (c->where != SNI_OFF)
+            each(&place, arg);
+    }
+}
+
+static void tell(const struct sni_lent *lent, sni_place_fn *each, void *arg)
+{
+    sni_select_tell(&sni_container_of(lent, struct visit, lent)->select, each, arg);
+}
+
+const struct sni_wait_kind sni_select_waits = {.take_back = take_back, .tell = tell};

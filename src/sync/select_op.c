@@ -125,3 +125,12 @@ sn_future *sn_select_op(sn_select_state *state, sn_case *cases, size_t n, unsign
     op->select.nudge = NULL;
     return sn_future_init(&op->future, &select_vtable);
 }
+
+static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
+{
+    const struct select_op *op = sni_container_of(fut, struct select_op, future);
+    if (op->is_waiting)
+        sni_select_tell(&op->select, each, arg);
+}
+
+const struct sni_wait_kind sni_select_op_waits = {.vtable = &select_vtable, .tell_op = tell_op};

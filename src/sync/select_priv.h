@@ -38,6 +38,9 @@ int sni_select_begin(struct sni_select *s);
 /* Afterwards nobody claims any more, and who has claimed has done its part. */
 void sni_select_end(struct sni_select *s, bool abandoned);
 
+/* For reports: each case that may take place. */
+void sni_select_tell(const struct sni_select *s, sni_place_fn *each, void *arg);
+
 /* What a claim said. Returns the case, or -errno; -EAGAIN: it was nothing, wait again */
 int sni_select_outcome(struct sni_select *s, int said);
 

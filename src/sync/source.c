@@ -7,6 +7,7 @@
 #include "sync/source.h"
 
 #include "base/assert.h"
+#include "sync/chan.h"
 
 enum {
     WAKES = 16, /* that are paid in one go */
@@ -121,3 +122,56 @@ void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool 
             sni_mutex_lock(&source->lock);
     } while (more);
 }
+
+/* ---- for reports ----------------------------------------------------------------------------- */
+
+struct sni_place sni_source_place(const struct sni_source *source, const char *what)
+{
+    const struct sni_record *record = sni_arena_around((uintptr_t)source);
+    if (record == NULL)
+        return (struct sni_place){.what = what};
+    const void *handle = (const void *)(uintptr_t)sni_record_handle(record);
+    return (struct sni_place){.what = what, .object = handle, .tie = SNI_TIE_HANDLE};
+}
+
+static bool is_in(struct sni_list *list, const struct sni_list *link)
+{
+    const struct sni_list *at = list->next;
+    while (at != list && at != link)
+        at = at->next;
+    return at == link;
+}
+
+/* Those who wait at a channel are on one side, as a rule (chan_core.c). */
+static bool is_sender(struct sni_chan *c, const struct sni_party *party)
+{
+    sni_mutex_lock(&c->source.lock);
+    bool sends = !sni_list_empty(&c->senders) &&
+                 (sni_list_empty(&c->receivers) || is_in(&c->senders, &party->link));
+    sni_mutex_unlock(&c->source.lock);
+    return sends;
+}
+
+/* What begins with a record and goes on with a number. */
+struct numbered {
+    struct sni_record record;
+    uint32_t magic;
+};
+
+static void tell(const struct sni_lent *lent, sni_place_fn *each, void *arg)
+{
+    const struct visit *v = sni_container_of(lent, struct visit, lent);
+    struct sni_record *record = sni_arena_around((uintptr_t)v->source);
+    uint32_t magic = record != NULL ? ((struct numbered *)(void *)record)->magic : 0;
+    const char *what = "channel";
+    if (magic == SNI_CHAN_MAGIC)
+        what = is_sender((struct sni_chan *)(void *)record, &v->party) ? "send" : "recv";
+    else if (magic == SNI_BROADCAST_MAGIC)
+        what = "broadcast";
+    else if (magic == SNI_WATCH_MAGIC)
+        what = "watch";
+    struct sni_place place = sni_source_place(v->source, what);
+    each(&place, arg);
+}
+
+const struct sni_wait_kind sni_source_waits = {.take_back = take_back, .tell = tell};

@@ -4,6 +4,7 @@
 #define SINEW_SYNC_SOURCE_H
 
 #include "wait/case.h"
+#include "wait/place.h"
 
 /* Unlinked: serve it. False: it was over. */
 static inline bool sni_party_claim(struct sni_party *p, struct sni_wake *wake)
@@ -30,6 +31,16 @@ static inline bool sni_party_refuse(struct sni_party *p, struct sni_wake *wake)
  *          -ECANCELED */
 int sni_source_wait(struct sni_source *source, struct sni_list *list, void *value,
                     sn_deadline until);
+
+/* For reports: a place of that name at `source`, by the handle of the record in which that is. */
+struct sni_place sni_source_place(const struct sni_source *source, const char *what);
+
+/* For reports: how plain calls, selects and futures wait. */
+extern const struct sni_wait_kind sni_source_waits;
+extern const struct sni_wait_kind sni_select_waits;
+extern const struct sni_wait_kind sni_chan_op_waits;
+extern const struct sni_wait_kind sni_news_op_waits;
+extern const struct sni_wait_kind sni_select_op_waits;
 
 /* Serve, or refuse, all who are in `list` now. Under the lock, which is given back. */
 void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool refuse);

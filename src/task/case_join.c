@@ -86,7 +86,13 @@ static void end(struct sni_case *c, bool abandoned)
 
 static const struct sni_outside outside = {
     .look = look, .prepare = prepare, .begin = begin, .end = end};
-static const struct sni_case_kind kind = {.outside = &outside};
+
+static const void *owner(const struct sni_case *c)
+{
+    return sni_task_of_handle(c->at);
+}
+
+static const struct sni_case_kind kind = {.outside = &outside, .name = "join", .owner = owner};
 
 sn_case sn_case_join(sn_task *task)
 {

@@ -23,6 +23,7 @@
 
 #include "base/assert.h"
 #include "plat/thread.h"
+#include "wait/place.h"
 
 #include <sinew/errno.h>
 #include <sinew/group.h>
@@ -101,19 +102,56 @@ static void count_down(struct sni_group *g)
         (void)wake_one(&g->queue);
 }
 
+struct group_wait {
+    struct sni_waiter waiter;
+    struct sni_lent lent; /* to be recognised */
+    struct sni_group *group;
+    bool is_join; /* else it waits for a place */
+};
+
+/* Nothing is lent: the group is gone with its owner, whose tasks are abandoned together. */
+static void take_back(struct sni_lent *lent)
+{
+    (void)lent;
+}
+
 /* Wait in `list` until somebody claims it; the group is locked, before and after. */
 static int wait_in(struct sni_group *g, struct sni_list *list, sn_deadline until)
 {
-    struct sni_waiter w;
-    sni_wait_begin(&w);
-    sni_list_push_back(list, &w.link);
+    struct group_wait wait = {
+        .lent = {take_back, &wait.waiter}, .group = g, .is_join = list == &g->joiners};
+    struct sni_waiter *w = &wait.waiter;
+    sni_wait_begin(w);
+    sni_list_push_back(list, &w->link);
+    sni_wait_lend(w, &wait.lent);
     sni_mutex_unlock(&g->lock);
-    int rc = sni_wait_commit(&w, until);
+    int rc = sni_wait_commit(w, until);
+    sni_wait_lend(w, NULL);
     sni_mutex_lock(&g->lock);
     if (rc < 0)
-        sni_list_remove(&w.link);
+        sni_list_remove(&w->link);
     return rc;
 }
+
+/* Who waits for the end of a group waits for each of its members. One of them is told, the oldest;
+ * when that one has ended, the next is. */
+static void tell_place(const struct sni_lent *lent, sni_place_fn *each, void *arg)
+{
+    const struct group_wait *wait = sni_container_of(lent, const struct group_wait, lent);
+    struct sni_group *g = wait->group;
+    struct sni_place place = {.what = "group", .object = g, .tie = SNI_TIE_MEMORY};
+    if (sni_mutex_trylock(&g->lock)) {
+        if (wait->is_join && !sni_list_empty(&g->members)) {
+            struct sni_member *first = sni_container_of(g->members.next, struct sni_member, link);
+            place.owner = (uintptr_t)((struct sni_task *)(void *)first - 1);
+            place.tie = SNI_TIE_OWNER;
+        }
+        sni_mutex_unlock(&g->lock);
+    }
+    each(&place, arg);
+}
+
+const struct sni_wait_kind sni_group_waits = {.take_back = take_back, .tell = tell_place};
 
 /* By the owner: until all members that count are gone. The wait is shielded. */
 static void wait_for_members(struct sni_group *g, const uint32_t *count)

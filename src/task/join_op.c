@@ -68,3 +68,13 @@ sn_future *sn_join_op(sn_join_state *state, sn_task *task, sn_exit *how)
     *op = (struct join_op){.handle = task, .how = how};
     return sn_future_init(&op->future, &join_vtable);
 }
+
+static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
+{
+    const struct join_op *op = sni_container_of(fut, struct join_op, future);
+    struct sni_place place = {"join", op->task, (uintptr_t)op->task, SNI_TIE_OWNER};
+    if (op->task != NULL)
+        each(&place, arg);
+}
+
+const struct sni_wait_kind sni_join_op_waits = {.vtable = &join_vtable, .tell_op = tell_op};

@@ -155,7 +155,8 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     uint64_t bits = handle ? HANDLE | 2 * REF : REF;
     if (what->kind == SNI_TASK_CORO)
         bits |= QUEUED;
-    sni_atomic_store(&task->state, generation << 32 | bits, relaxed); /* relaxed: as above */
+    /* release: to an inspector, which finds the task by its record (sni_task_find) */
+    sni_atomic_store(&task->state, generation << 32 | bits, release);
     *out = task;
     return 0;
 }
@@ -345,16 +346,20 @@ static void stop_waiting(struct sni_waiter *w, int why)
         (void)sni_wait_claim(w, why);
 }
 
-static void take_nothing_back(struct sni_lent *lent)
+/* Who waits never goes on, and its frame is not to be looked at when the task ends. Then nobody has
+ * the handle any more. If the task has ended, what was left of it was ours. */
+static void take_back_join(struct sni_lent *lent)
 {
-    (void)lent;
+    struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
+    if (!sni_task_unwatch(task))
+        sni_task_unref(NULL, task);
 }
 
 /* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was
  * cancelled, and the task has not ended. */
 static int wait_for_end(struct sni_task *task)
 {
-    struct join j = {.lent = {take_nothing_back, &j.waiter}, .task = task};
+    struct join j = {.lent = {take_back_join, &j.waiter}, .task = task};
     sni_wait_begin(&j.waiter);
     sni_wait_hold(&j.waiter);
     j.waiter.interrupt = stop_waiting;
@@ -472,6 +477,19 @@ int sni_task_look(sn_task *handle)
     if ((state >> 32 & 0xFFFF) != word >> 48 || !(state & HANDLE))
         return -ESRCH;
     return (state & COMPLETE) != 0 ? 0 : -EAGAIN;
+}
+
+int sni_task_wait(sn_task *handle)
+{
+    struct sni_task *task;
+    int rc = use_up(sni_exec_current(), handle, 0, true, &task);
+    if (rc < 0)
+        return rc;
+    if (!sni_task_is_complete(task))
+        rc = wait_for_end(task);
+    if (rc == 0)
+        sni_task_restore_handle(task);
+    return rc;
 }
 
 int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
@@ -624,6 +642,75 @@ bool sni_task_hold(struct sni_task *task)
     } while (!sni_atomic_cas(&task->state, &state, state + REF, acquire, relaxed));
     return true;
 }
+
+/* ---- being looked at ------------------------------------------------------------------------ */
+
+bool sni_task_find(struct sni_task *task)
+{
+    /* acquire: what made the record a task; the compare and swap says whether it is one */
+    uint64_t generation = sni_atomic_load(&task->record.generation, acquire);
+    uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
+    do {
+        if (generation % 2 == 0 || state >> 32 != generation || (state & REFS) == 0)
+            return false;
+        /* acquire: pairs with the release in sni_task_new */
+    } while (!sni_atomic_cas(&task->state, &state, state + REF, acquire, relaxed));
+    return true;
+}
+
+bool sni_task_seize(struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_FIBER) {
+        uint32_t found = sni_atomic_load(&task->wait, relaxed); /* relaxed: a guess */
+        uint32_t open = found & ~(uint32_t)SNI_WAIT_STATE;
+        /* acquire: pairs with the parking, for the frames of the fiber */
+        return (found & SNI_WAIT_STATE) == SNI_WAIT_PARKED && (found & SNI_WAIT_PINNED) == 0 &&
+               sni_atomic_cas(&task->wait, &found, open, acquire, relaxed);
+    }
+    uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: a guess */
+    do {
+        if (state & (QUEUED | POLLING | COMPLETE))
+            return false;
+        /* acquire: pairs with the end of the last poll, for the frame */
+    } while (!sni_atomic_cas(&task->state, &state, state | POLLING, acquire, relaxed));
+    return true;
+}
+
+bool sni_task_is_still(const struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_FIBER) /* acquire: after what was read about it */
+        return !sni_wait_is_claimed_(sni_atomic_load(&task->wait, acquire));
+    return !(sni_atomic_load(&task->state, acquire) & QUEUED); /* acquire: as above */
+}
+
+void sni_task_let_go(struct sni_task *task)
+{
+    bool is_over;
+    if (task->kind == SNI_TASK_FIBER)
+        is_over = sni_task_parked(task);
+    else /* acq_rel: as in sni_task_poll */
+        is_over = (sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel) & QUEUED) != 0;
+    if (is_over)
+        sni_task_home(task)->ops->ready(task);
+}
+
+struct sni_waiter *sni_task_joiner(const struct sni_task *task)
+{
+    /* acquire: pairs with the release in sni_task_watch */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    return (state & (WAITED | COMPLETE)) == WAITED ? task->joiner : NULL;
+}
+
+static void tell_join(const struct sni_lent *lent, sni_place_fn *each, void *arg)
+{
+    const struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
+    struct sni_place place = {"join", task, (uintptr_t)task, SNI_TIE_OWNER};
+    each(&place, arg);
+}
+
+const struct sni_wait_kind sni_join_waits = {.take_back = take_back_join, .tell = tell_join};
+
+/* ---- the end of the runtime ------------------------------------------------------------------ */
 
 void sni_task_abandon(struct sni_task *task)
 {

@@ -41,6 +41,7 @@
 #include "fiber/context.h"
 #include "fiber/stack.h"
 #include "mem/arena.h"
+#include "wait/place.h"
 #include "wait/wait.h"
 
 #include <setjmp.h>
@@ -239,6 +240,11 @@ static inline bool sni_task_parked(struct sni_task *task)
  * Returns  0; -EAGAIN: not yet; -ESRCH, -EDEADLK as sn_join */
 int sni_task_look(sn_task *handle);
 
+/* Wait for the end of a task without using up its handle, which the caller owns.
+ *
+ * Returns  0; -ECANCELED, -ETIMEDOUT; -EDEADLK (misuse) as sn_join */
+int sni_task_wait(sn_task *handle);
+
 /* Poll a coroutine task that was taken from a queue.
  *
  * Returns  true if it must be queued again; false if it waits or has ended */
@@ -271,6 +277,29 @@ bool sni_task_hold(struct sni_task *task);
  * because somebody still has a waker or is just reading the result, goes on without the runtime.
  * Gives up the caller's reference. */
 void sni_task_abandon(struct sni_task *task);
+
+/* For reports, about tasks of a runtime that runs. Take a reference to what may be a task, found by
+ * walking over the records. False: there is none, or it is just being freed. */
+bool sni_task_find(struct sni_task *task);
+
+/* Make sure that the task, which the caller has a reference to and which waits, does not go on
+ * before sni_task_let_go: the caller takes the place of the executor that has just saved it.
+ * Whoever ends the wait meanwhile leaves it to the caller to resume the task, as it would to that
+ * executor; so nobody has to know of this, and it costs nobody anything. Its frames may be read,
+ * and are to be left as they are. One inspector at a time. False: it does not wait now. */
+bool sni_task_seize(struct sni_task *task);
+void sni_task_let_go(struct sni_task *task);
+
+/* Of a task that is seized: nobody has ended its wait so far. */
+bool sni_task_is_still(const struct sni_task *task);
+
+/* Who waits for the end of the task, which is seized or never runs; or NULL. */
+struct sni_waiter *sni_task_joiner(const struct sni_task *task);
+
+/* How joins wait. */
+extern const struct sni_wait_kind sni_join_waits;
+extern const struct sni_wait_kind sni_join_op_waits;
+extern const struct sni_wait_kind sni_group_waits;
 
 /* Questions about the state word: has it ended, may it still be joined, was it asked to end, did it
  * panic. */

@@ -27,6 +27,14 @@ void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alar
     alarm->ring = ring;
 }
 
+void sni_clockwork_each(struct sni_clockwork *cw,
+                        void (*fn)(const struct sni_timer *timer, void *arg), void *arg)
+{
+    sni_mutex_lock(&cw->lock);
+    sni_wheel_each(&cw->wheel, fn, arg);
+    sni_mutex_unlock(&cw->lock);
+}
+
 static void note_next(struct sni_clockwork *cw)
 {
     /* relaxed: a hint; who acts on it takes the lock */

@@ -43,6 +43,10 @@ bool sni_alarm_clear(struct sni_alarm *alarm);
 /* Ring what is due at `now_ns`. Any thread. Returns how many rang. */
 unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns);
 
+/* Call `fn` for each alarm that is set, under the lock: for reports. */
+void sni_clockwork_each(struct sni_clockwork *cw,
+                        void (*fn)(const struct sni_timer *timer, void *arg), void *arg);
+
 /* When to run it next; INT64_MAX: nothing is set. Any thread; exact for the owner. */
 static inline int64_t sni_clockwork_next(const struct sni_clockwork *cw)
 {

@@ -73,7 +73,7 @@ static void end(struct sni_case *c, bool abandoned)
 
 static const struct sni_outside outside = {
     .look = look, .prepare = prepare, .begin = begin, .end = end};
-static const struct sni_case_kind kind = {.outside = &outside};
+static const struct sni_case_kind kind = {.outside = &outside, .name = "deadline"};
 
 sn_case sn_case_deadline(sn_deadline at)
 {

@@ -264,3 +264,11 @@ size_t sni_wheel_count(const struct sni_wheel *wheel)
 {
     return wheel->count_;
 }
+
+void sni_wheel_each(struct sni_wheel *wheel, void (*fn)(const struct sni_timer *timer, void *arg),
+                    void *arg)
+{
+    for (size_t i = 0; i < sizeof(wheel->lists_) / sizeof(wheel->lists_[0]); i++)
+        for (struct sni_list *at = wheel->lists_[i].next; at != &wheel->lists_[i]; at = at->next)
+            fn(sni_container_of(at, struct sni_timer, link), arg);
+}

@@ -99,4 +99,8 @@ int64_t sni_wheel_next_ns(const struct sni_wheel *wheel);
 /* Armed timers. */
 size_t sni_wheel_count(const struct sni_wheel *wheel);
 
+/* Call `fn` for each of them, in no order. */
+void sni_wheel_each(struct sni_wheel *wheel, void (*fn)(const struct sni_timer *timer, void *arg),
+                    void *arg);
+
 #endif

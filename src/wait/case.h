@@ -128,6 +128,11 @@ struct sni_case_kind {
 
     /* Of an outside kind. */
     const struct sni_outside *outside;
+
+    const char *name; /* for reports */
+
+    /* For reports: the task that alone makes it so. NULL: others may. */
+    const void *(*owner)(const struct sni_case *c);
 };
 
 struct sni_outside {
