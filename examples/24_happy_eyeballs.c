@@ -3,6 +3,7 @@
  *
  * The idea of RFC 8305: try the addresses in order, each a little later than the one before, or at
  * once when that one has failed. The first connection cancels what is left; no descriptor stays. */
+#define _GNU_SOURCE /* S_ISSOCK */
 #include <sinew/sinew.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  *
  *     26_graceful                       has guests of its own, sends itself the signal, and ends
  *     26_graceful 127.0.0.1:7000        serves until it gets SIGTERM, and a second longer */
+#define _GNU_SOURCE /* sigset_t */
 #include <sinew/sinew.h>
 #include <signal.h>
 #include <stdio.h>
