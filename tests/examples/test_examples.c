@@ -150,4 +150,5 @@ TEST(the_programs_in_the_documents_print_what_they_say, .limit_s = 60)
     CHECK_GE(run_document("docs/concepts/net.md"), 1);
     CHECK_GE(run_document("docs/concepts/channels.md"), 2);
     CHECK_GE(run_document("docs/concepts/select.md"), 1);
+    CHECK_GE(run_document("docs/concepts/deadlocks.md"), 1);
 }
