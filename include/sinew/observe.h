@@ -49,6 +49,36 @@ typedef void sn_stuck_fn(const sn_stuck *task, void *arg);
  *          -ENOMEM  no memory to look at all tasks */
 SN_API int sn_deadlocks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
 
+/* Find tasks of `rt` (as above) that wait and can never be woken, because all that could wake them
+ * is known to themselves and other such tasks only. `tell` is called for each of them; NULL: they
+ * are listed on standard error.
+ *
+ * A task is listed if it waits without a deadline, and not for a descriptor or a future, and nobody
+ * has its handle any more to cancel it, and, each of these that it waits at:
+ *
+ *   - a channel, broadcast or watch whose handle is in no memory but that of such tasks;
+ *   - the end of such a task;
+ *   - a lock that such a task holds, or that a task held when it ended;
+ *   - anything on the stack of such a task, with no pointer into that stack in other memory.
+ *
+ * To find out, all memory that the program can write is searched for handles and pointers while the
+ * workers stand still: some milliseconds, and more with a large heap. What it says is so, as long
+ * as handles are kept as they are, at multiples of 8 bytes, and not in files or other processes.
+ * What it does not see: tasks whose handles are still in memory that nobody will read, such as a
+ * block that was not freed; and those that wait at locks, events and so on in static variables or
+ * on the heap, where there may be ways to get at them that no word of memory shows.
+ *
+ * Suspends: no, but other tasks stand still.   Threads: any; `rt` must not be shut down meanwhile.
+ * Returns  the number of tasks
+ *          -EINVAL   `rt` is NULL, and the caller is no task
+ *          -EBUSY    the process has threads that are neither the runtime's nor wait for it in
+ *                    sn_runtime_block_on or sn_runtime_shutdown, so their registers cannot be seen;
+ *                    or a task has run for seconds without giving way; or somebody else asks, too
+ *          -ENOMEM   no memory
+ *          -ENOTSUP  there is a mapping of more than 256 GiB, or the system does not let a process
+ *                    look at its own memory (also -EACCES, -EPERM, -ENOENT) */
+SN_API int sn_leaks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
+
 SN_END_DECLS
 
 #endif

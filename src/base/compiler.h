@@ -37,6 +37,9 @@ static inline void sni_cpu_pause(void)
     SN_CPU_PAUSE_();
 }
 
+/* Keep in this function's frame what its callers have in registers. */
+#define SNI_SPILL_REGISTERS() __builtin_unwind_init()
+
 /* Whether this is compiled for ThreadSanitizer. */
 #if defined(__SANITIZE_THREAD__)
 #define SNI_THREAD_SANITIZED 1
@@ -47,6 +50,18 @@ static inline void sni_cpu_pause(void)
 #endif
 #ifndef SNI_THREAD_SANITIZED
 #define SNI_THREAD_SANITIZED 0
+#endif
+
+/* The same for AddressSanitizer. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SNI_ADDRESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SNI_ADDRESS_SANITIZED 1
+#endif
+#endif
+#ifndef SNI_ADDRESS_SANITIZED
+#define SNI_ADDRESS_SANITIZED 0
 #endif
 
 #endif

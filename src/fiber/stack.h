@@ -137,6 +137,10 @@ int sni_stack_get(struct sni_stack_cache *cache, size_t bytes, struct sni_stack 
 
 void sni_stack_put(struct sni_stack_cache *cache, struct sni_stack *stack);
 
+/* Call `fn` for each slab, all of it: for who searches memory. */
+void sni_stack_pool_each(struct sni_stack_pool *pool,
+                         void (*fn)(uintptr_t from, uintptr_t to, void *arg), void *arg);
+
 /* Move to the pool what lay unused in the cache since the last call. */
 void sni_stack_cache_trim(struct sni_stack_cache *cache);
 

@@ -310,3 +310,23 @@ void sni_stack_big_destroy(struct sni_stack_pool *pool, struct sni_stack *stack)
     sni_valgrind_stack_deregister(stack->valgrind_id);
     sni_plat_release(stack->lo - pool->page_bytes, bytes);
 }
+
+static void each_in(const struct sni_list *list,
+                    void (*fn)(uintptr_t from, uintptr_t to, void *arg), void *arg)
+{
+    for (struct sni_list *at = list->next; at != NULL && at != list; at = at->next) {
+        const struct sni_stack_slab *slab = sni_container_of(at, struct sni_stack_slab, link);
+        fn((uintptr_t)slab, (uintptr_t)slab + slab->bytes, arg);
+    }
+}
+
+void sni_stack_pool_each(struct sni_stack_pool *pool,
+                         void (*fn)(uintptr_t from, uintptr_t to, void *arg), void *arg)
+{
+    sni_mutex_lock(&pool->mutex);
+    for (unsigned class_ = 0; class_ < SNI_STACK_CLASSES; class_++) {
+        each_in(&pool->classes[class_].open, fn, arg);
+        each_in(&pool->classes[class_].full, fn, arg);
+    }
+    sni_mutex_unlock(&pool->mutex);
+}

@@ -270,17 +270,37 @@ bool sni_record_is_cached(const struct sni_record *record)
     return record->class < OTHER;
 }
 
-void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
-                    void *arg)
+void sni_arena_bounds(uintptr_t *from, uintptr_t *to)
+{
+    const struct sni_arena *arena = sni_plat_region_base();
+    *from = (uintptr_t)arena;
+    *to =
+        arena == NULL ? 0 : (uintptr_t)arena->first_chunk + (size_t)arena->chunks_max * CHUNK_BYTES;
+}
+
+static void each(struct sni_arena *arena, bool others,
+                 void (*fn)(struct sni_record *record, void *arg), void *arg)
 {
     /* acquire: pairs with the release in grow */
     uint32_t chunks = sni_atomic_load(&arena->chunks, acquire);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        if (arena->class_of[chunk] > OTHER)
+        if ((arena->class_of[chunk] > OTHER) != others)
             continue;
         char *at = arena->first_chunk + (size_t)chunk * CHUNK_BYTES;
         size_t stride = class_bytes(arena->class_of[chunk] - 1u);
         for (size_t n = 0; n < CHUNK_BYTES / stride; n++)
             fn((struct sni_record *)(void *)(at + n * stride), arg);
     }
+}
+
+void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
+                    void *arg)
+{
+    each(arena, false, fn, arg);
+}
+
+void sni_arena_each_other(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
+                          void *arg)
+{
+    each(arena, true, fn, arg);
 }

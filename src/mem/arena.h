@@ -135,11 +135,18 @@ struct sni_record *sni_arena_at(uintptr_t address);
 /* The living record, of either kind, in which `address` lies, or NULL. For reports. */
 struct sni_record *sni_arena_around(uintptr_t address);
 
+/* The region in which all records are, with what is kept about them. */
+void sni_arena_bounds(uintptr_t *from, uintptr_t *to);
+
 /* Whether the living record is one of a cache, and not of the other kind. */
 bool sni_record_is_cached(const struct sni_record *record);
 
 /* Call `fn` for each record of a cache that was ever used; it looks at the generation itself. */
 void sni_arena_each(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
                     void *arg);
+
+/* The same for records of the other kind. */
+void sni_arena_each_other(struct sni_arena *arena, void (*fn)(struct sni_record *record, void *arg),
+                          void *arg);
 
 #endif

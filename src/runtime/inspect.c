@@ -21,11 +21,13 @@
 
 #include "future/future_priv.h"
 #include "io/file.h"
+#include "plat/memory.h"
 #include "sync/gate.h"
 #include "sync/source.h"
 
 #include <sinew/errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct sni_wait_kind *const kinds[] = {
     &sni_gate_waits,    &sni_source_waits,    &sni_select_waits,  &sni_join_waits,
@@ -36,20 +38,59 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* ---- growing ------------------------------------------------------------------------------- */
 
-/* Room for one more in an array. False: there is no memory, and that is noted. */
+/* Room for one more in an array. False: there is no memory, and that is noted. Not from the heap:
+ * who searches memory for handles must not find copies in blocks that were freed. */
 static bool grow(struct sni_snapshot *snap, void **array, size_t n, size_t *room, size_t bytes)
 {
     if (n < *room)
         return true;
-    size_t more = *room != 0 ? 2 * *room : 64;
-    void *bigger = realloc(*array, more * bytes);
-    if (bigger == NULL) {
+    size_t more = *room != 0 ? 4 * *room : 1024;
+    void *bigger;
+    if (sni_plat_reserve(&bigger, more * bytes) < 0) {
         snap->failed = true;
         return false;
+    }
+    if (*room != 0) {
+        memcpy(bigger, *array, n * bytes);
+        sni_plat_release(*array, *room * bytes);
     }
     *array = bigger;
     *room = more;
     return true;
+}
+
+static void give_back(void *array, size_t room, size_t bytes)
+{
+    if (room != 0)
+        sni_plat_release(array, room * bytes);
+}
+
+static void swap(char *a, char *b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        char c = a[i];
+        a[i] = b[i];
+        b[i] = c;
+    }
+}
+
+/* In place, for the same reason: a heap, from which the largest is taken again and again. */
+void sni_sort(void *array, size_t n, size_t bytes, int (*compare)(const void *a, const void *b))
+{
+    char *at = array;
+    for (size_t start = n / 2, end = n; end > 1;) {
+        if (start > 0)
+            start--;
+        else
+            swap(at, at + --end * bytes, bytes);
+        for (size_t root = start, child; (child = 2 * root + 1) < end; root = child) {
+            if (child + 1 < end && compare(at + child * bytes, at + (child + 1) * bytes) < 0)
+                child++;
+            if (compare(at + root * bytes, at + child * bytes) >= 0)
+                break;
+            swap(at + root * bytes, at + child * bytes, bytes);
+        }
+    }
 }
 
 /* ---- alarms -------------------------------------------------------------------------------- */
@@ -75,7 +116,7 @@ static void note_alarms(struct sni_snapshot *snap)
     for (unsigned i = 0; i < snap->sched->workers_n; i++)
         sni_clockwork_each(&snap->sched->workers[i].clockwork, note_alarm, snap);
     if (snap->alarms_n > 0)
-        qsort(snap->alarms, snap->alarms_n, sizeof(*snap->alarms), by_address);
+        sni_sort(snap->alarms, snap->alarms_n, sizeof(*snap->alarms), by_address);
 }
 
 static bool has_alarm(const struct sni_snapshot *snap, const void *from, const void *to)
@@ -230,15 +271,15 @@ int sni_snapshot_take(struct sni_snapshot *snap, struct sni_sched *sched)
     note_alarms(snap);
     sni_arena_each(sched->arena, look_at_record, snap);
     if (snap->n > 0)
-        qsort(snap->nodes, snap->n, sizeof(*snap->nodes), by_task);
+        sni_sort(snap->nodes, snap->n, sizeof(*snap->nodes), by_task);
     return snap->failed ? -ENOMEM : 0;
 }
 
 void sni_snapshot_finish(struct sni_snapshot *snap)
 {
-    free(snap->nodes);
-    free(snap->places);
-    free(snap->alarms);
+    give_back(snap->nodes, snap->room, sizeof(*snap->nodes));
+    give_back(snap->places, snap->places_room, sizeof(*snap->places));
+    give_back(snap->alarms, snap->alarms_room, sizeof(*snap->alarms));
     *snap = (struct sni_snapshot){.sched = NULL};
 }
 
@@ -317,7 +358,7 @@ static bool is_so(struct sni_snapshot *snap, struct sni_node *first, struct sni_
     }
     bool same = !now.failed;
     if (same)
-        qsort(now.nodes, now.n, sizeof(*now.nodes), by_task);
+        sni_sort(now.nodes, now.n, sizeof(*now.nodes), by_task);
     for (struct sni_node *node = first; same;) {
         same = is_same(&now, node);
         node = sni_node_next(snap, node);

@@ -47,6 +47,9 @@ struct sni_snapshot {
 int sni_snapshot_take(struct sni_snapshot *snap, struct sni_sched *sched);
 void sni_snapshot_finish(struct sni_snapshot *snap);
 
+/* As qsort, but in place. */
+void sni_sort(void *array, size_t n, size_t bytes, int (*compare)(const void *a, const void *b));
+
 /* The node of a task, or NULL: it does not wait, or is gone. */
 struct sni_node *sni_snapshot_find(const struct sni_snapshot *snap, uintptr_t task);
 

@@ -248,6 +248,7 @@ int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
     struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &opts};
     sn_task *handle;
     sni_atomic_fetch_add(&rt->sched.callers, 1, relaxed); /* relaxed: the spawn publishes it */
+    SNI_SPILL_REGISTERS();                                /* sn_leaks looks for handles in memory */
     int rc = sni_sched_spawn(&rt->sched, &what, true, &handle);
     if (rc == 0)
         rc = wait_for(rt, handle);
@@ -302,6 +303,7 @@ int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)
     if (rt->shut_down)
         return 0;
     rt->shut_down = true;
+    SNI_SPILL_REGISTERS(); /* as above */
     struct sni_sched *sched = &rt->sched;
     rt->is_stuck = sni_sched_wait_all(sched, until) == -EDEADLK;
     sni_sched_stop(sched);

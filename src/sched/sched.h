@@ -58,6 +58,7 @@ enum {
     SNI_DETOUR_RETURN = 1, /* the worker must leave its loop                               */
     SNI_DETOUR_TURN = 2,   /* it is driven by turns: the loop looks at the time            */
     SNI_DETOUR_LOOK = 4,   /* it is time to look at the clock and the driver               */
+    SNI_DETOUR_PAUSE = 8,  /* it must stand still for a while, see pause.c                 */
 };
 
 enum sni_after {
@@ -92,6 +93,8 @@ struct sni_worker {
     int64_t turn_until_ns;                  /* of a turn                                       */
     SNI_ATOMIC(struct sni_driver *) driver; /* made when it is first needed; others read   */
     SNI_ATOMIC(uint32_t) looks;             /* at the world so far; the watcher reads            */
+    SNI_ATOMIC(uint32_t) paused;            /* it stands still; who pauses it reads              */
+    SNI_ATOMIC(uintptr_t) idle_sp;          /* where its loop sleeps or stands still; as above   */
     uint32_t looks_seen;                    /* the watcher's                                     */
     uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
     int spin_credit;                        /* see world.c                                       */
@@ -172,6 +175,7 @@ struct sni_sched {
     SNI_ATOMIC(uint32_t) forever;    /* of end_wanted: those without a deadline             */
     SNI_ATOMIC(uint32_t) stuck;      /* nobody needs to wait for the end of all tasks       */
     SNI_ATOMIC(uint64_t) told_at;    /* what sni_sched_turns was when all_asleep said so    */
+    SNI_ATOMIC(uint32_t) pausing;    /* not 0: workers are to stand still                   */
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
@@ -260,6 +264,12 @@ void sni_world_spun(struct sni_worker *w, bool found);
 /* embed.c: a scheduler in a foreign loop. */
 void sni_embed_tell(struct sni_sched *sched);
 void sni_embed_finish(struct sni_sched *sched);
+
+/* pause.c: let no task run but the caller's, if it is one, until resume. Returns 0; -EBUSY: a task
+ * runs for too long, or somebody else pauses */
+int sni_sched_pause(struct sni_sched *sched);
+void sni_sched_resume(struct sni_sched *sched);
+void sni_pause_here(struct sni_worker *w);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);

@@ -497,6 +497,9 @@ static inline bool must_end(struct sni_worker *w)
         return false;
     if (must_return(w) || is_over(w))
         return true;
+    /* relaxed: as in must_return */
+    if (sni_unlikely((sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_PAUSE) != 0))
+        sni_pause_here(w);
     look_if_due(w);
     return false;
 }

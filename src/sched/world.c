@@ -335,6 +335,8 @@ static void jump_to(struct sni_worker *w, int64_t until_ns)
 void sni_world_sleep(struct sni_worker *w)
 {
     int64_t until_ns = sni_clockwork_next(&w->clockwork);
+    /* relaxed: the same at each sleep, since the loop is as deep */
+    sni_atomic_store(&w->idle_sp, (uintptr_t)__builtin_frame_address(0), relaxed);
     if (sni_unlikely(w->sched->config.virtual_time) && until_ns != INT64_MAX) {
         jump_to(w, until_ns);
         return;

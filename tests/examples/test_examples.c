@@ -155,4 +155,5 @@ TEST(the_programs_in_the_documents_print_what_they_say, .limit_s = 60)
     CHECK_GE(run_document("docs/concepts/select.md"), 1);
     CHECK_GE(run_document("docs/concepts/structured.md"), 4);
     CHECK_GE(run_document("docs/concepts/cancellation.md"), 3);
+    CHECK_GE(run_document("docs/concepts/deadlocks.md"), 1);
 }

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: MIT */
+/* Tasks that nobody can wake any more are found (R160): whatever could wake them is known to
+ * themselves only, or to others of that kind. And as soon as anybody else knows of it, they are
+ * not. */
+#include "base/compiler.h"
+#include "unit/observe/said.h"
+#include "unit/task/with_runtime.h"
+
+#include <pthread.h>
+
+struct found {
+    int n;
+    char names[256]; /* "a b c ", in the order of numbers */
+    sn_stuck last;
+};
+
+static void note(const sn_stuck *task, void *arg)
+{
+    struct found *found = arg;
+    found->n++;
+    found->last = *task;
+    strncat(found->names, task->name, sizeof(found->names) - strlen(found->names) - 2);
+    strcat(found->names, " ");
+}
+
+/* Whoever was spawned waits now: tell who is leaked. */
+static struct found leaks_now(void)
+{
+    struct found found = {.n = 0};
+    CHECK_EQ(sn_sleep(SN_MS(20)), 0);
+    int rc = sn_leaks(NULL, note, &found);
+    CHECK_EQ(rc, found.n);
+    return found;
+}
+
+/* These and no others are leaked now. With sanitizers, fewer may be: they remember what a program
+ * did and where, and make frames so large that words survive in them. */
+static struct found check_leaks(const char *names)
+{
+    struct found found = leaks_now();
+    if (SNI_THREAD_SANITIZED || SNI_ADDRESS_SANITIZED) {
+        char rest[256];
+        snprintf(rest, sizeof(rest), "%s", found.names);
+        for (char *name = strtok(rest, " "); name != NULL; name = strtok(NULL, " "))
+            CHECK_STR_HAS(names, name);
+    } else {
+        CHECK_STR_EQ(found.names, names);
+    }
+    return found;
+}
+
+static void check_waits(const struct found *found, const char *waits)
+{
+    if (found->n > 0)
+        CHECK_STR_EQ(found->last.waits, waits);
+}
+
+/* Run the body on runtimes of two kinds, and give up the tasks that it leaves behind. Each in a
+ * process of its own: what a runtime had on the heap may still be there when it is gone. */
+#define LEAK_TEST(name)                                                             \
+    static int name##_body(void *arg);                                              \
+    TEST(name##_on_level_1)                                                         \
+    {                                                                               \
+        run_and_leave(&(sn_runtime_options){.single_threaded = true}, name##_body); \
+    }                                                                               \
+    TEST(name##_on_level_2)                                                         \
+    {                                                                               \
+        run_and_leave(&(sn_runtime_options){.workers = 3}, name##_body);            \
+    }                                                                               \
+    static int name##_body(__attribute__((unused)) void *arg)
+
+static void run_and_leave(const sn_runtime_options *opts, sn_task_fn *fn)
+{
+    sn_runtime *rt = NULL;
+    CHECK_EQ(sn_runtime_create(&rt, opts), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, fn, NULL), 0);
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
+}
+
+/* Channels have no room, so that nothing of them is on the heap. */
+static sn_chan *channel(void)
+{
+    sn_chan *ch;
+    CHECK_EQ(sn_chan_create(&ch, sizeof(sn_chan *), 0, NULL), 0);
+    return ch;
+}
+
+static int recv_from(sn_chan *ch)
+{
+    sn_chan *value;
+    return sn_chan_recv(ch, &value, SN_FOREVER);
+}
+
+struct begin {
+    sn_task_fn *fn;
+    const char *name;
+};
+
+static int begin_it(void *arg)
+{
+    const struct begin *what = arg;
+    return sn_spawn_detached(what->fn, NULL, .name = what->name);
+}
+
+/* Spawn in another task, whose stack goes away: ours would keep words of it. Once in a test, and
+ * the last that is spawned: who has joined it may still have a pointer to its record, which may be
+ * another's by then. */
+static void begin(sn_task_fn *fn, const char *name)
+{
+    CHECK_EQ(sn_join(sn_spawn(begin_it, (&(struct begin){fn, name})), NULL), 0);
+}
+
+/* --- channels --- */
+
+static int recv_from_own(void *arg)
+{
+    (void)arg;
+    return recv_from(channel());
+}
+
+LEAK_TEST(who_waits_at_a_channel_that_it_alone_knows_is_leaked)
+{
+    begin(recv_from_own, "alone");
+    struct found found = check_leaks("alone ");
+    check_waits(&found, "recv");
+    CHECK(found.n == 0 || found.last.object != NULL);
+    CHECK(found.n == 0 || strstr(found.last.at, "observe/test_leaks.c:") != NULL);
+    return 0;
+}
+
+static int recv_from_given(void *arg)
+{
+    return recv_from(*(sn_chan **)arg);
+}
+
+static int send_to_given(void *arg)
+{
+    sn_chan *ch = *(sn_chan **)arg;
+    return sn_chan_send(ch, &ch, SN_FOREVER);
+}
+
+/* In a task of its own, whose stack goes away with all that it knew. */
+static int leave_two_waiting(void *arg)
+{
+    (void)arg;
+    sn_chan *a = channel(), *b = channel();
+    size_t bytes = sizeof(a);
+    CHECK_EQ(sn_spawn_detached(recv_from_given, &a, .name = "receiver", .copy_bytes = bytes), 0);
+    CHECK_EQ(sn_spawn_detached(send_to_given, &b, .name = "sender", .copy_bytes = bytes), 0);
+    return 0;
+}
+
+LEAK_TEST(who_is_left_at_a_channel_by_all_others_is_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_two_waiting, NULL), NULL), 0);
+    (void)check_leaks("receiver sender ");
+    return 0;
+}
+
+struct two {
+    sn_chan *mine, *other;
+};
+
+/* Each could wake the other, and is not woken itself. */
+static int keep_other(void *arg)
+{
+    struct two *two = arg;
+    int rc = recv_from(two->mine);
+    return rc == 0 ? sn_chan_close(two->other) : rc;
+}
+
+static int leave_a_ring(void *arg)
+{
+    (void)arg;
+    sn_chan *a = channel(), *b = channel();
+    struct two one = {a, b}, two = {b, a};
+    CHECK_EQ(sn_spawn_detached(keep_other, &one, .name = "one", .copy_bytes = sizeof(one)), 0);
+    CHECK_EQ(sn_spawn_detached(keep_other, &two, .name = "two", .copy_bytes = sizeof(two)), 0);
+    return 0;
+}
+
+LEAK_TEST(tasks_that_only_each_other_could_wake_are_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_a_ring, NULL), NULL), 0);
+    (void)check_leaks("one two ");
+    return 0;
+}
+
+static sn_chan *volatile kept;
+
+static int leave_one_known(void *arg)
+{
+    sn_chan *a = channel();
+    kept = a;
+    (void)arg;
+    CHECK_EQ(sn_spawn_detached(recv_from_given, &a, .name = "known", .copy_bytes = sizeof(a)), 0);
+    return 0;
+}
+
+LEAK_TEST(as_long_as_a_static_variable_has_the_handle_nobody_is_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_one_known, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    kept = NULL;
+    (void)check_leaks("known ");
+    return 0;
+}
+
+static int move_to_heap(void *arg)
+{
+    (void)arg;
+    sn_chan *volatile *block = malloc(64);
+    block[3] = kept;
+    kept = (sn_chan *)(void *)block;
+    return 0;
+}
+
+static int clear_heap(void *arg)
+{
+    (void)arg;
+    sn_chan *volatile *block = (sn_chan *volatile *)(void *)kept;
+    block[3] = NULL;
+    free((void *)block);
+    kept = NULL;
+    return 0;
+}
+
+LEAK_TEST(as_long_as_the_heap_has_the_handle_nobody_is_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_one_known, NULL), NULL), 0);
+    CHECK_EQ(sn_join(sn_spawn(move_to_heap, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    CHECK_EQ(sn_join(sn_spawn(clear_heap, NULL), NULL), 0);
+    (void)check_leaks("known ");
+    return 0;
+}
+
+/* The handle is on the stack of a task that sleeps for a long time, or in a message that such a
+ * task could receive. */
+static int sleep_with(void *arg)
+{
+    sn_chan *volatile mine = *(sn_chan **)arg;
+    int rc = sn_sleep(SN_S(1000));
+    return mine != NULL ? rc : 1;
+}
+
+static int leave_with_sleeper(void *arg)
+{
+    (void)arg;
+    sn_chan *a = channel();
+    CHECK_EQ(sn_spawn_detached(recv_from_given, &a, .name = "waiter", .copy_bytes = sizeof(a)), 0);
+    CHECK_EQ(sn_spawn_detached(sleep_with, &a, .name = "sleeper", .copy_bytes = sizeof(a)), 0);
+    return 0;
+}
+
+LEAK_TEST(a_task_that_will_go_on_and_has_the_handle_keeps_others_from_being_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_with_sleeper, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    return 0;
+}
+
+static int send_handle(void *arg)
+{
+    struct two *two = arg;
+    return sn_chan_send(two->mine, &two->other, SN_FOREVER);
+}
+
+/* "carrier" waits to send the handle of b on a; somebody could receive it and wake "waiter". */
+static int leave_carrier(void *arg)
+{
+    (void)arg;
+    sn_chan *a = channel(), *b = channel();
+    struct two two = {a, b};
+    kept = a;
+    CHECK_EQ(sn_spawn_detached(send_handle, &two, .name = "carrier", .copy_bytes = sizeof(two)), 0);
+    CHECK_EQ(sn_spawn_detached(recv_from_given, &b, .name = "waiter", .copy_bytes = sizeof(b)), 0);
+    return 0;
+}
+
+LEAK_TEST(who_can_be_woken_makes_others_live_that_it_could_wake)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_carrier, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    kept = NULL;
+    (void)check_leaks("carrier waiter ");
+    return 0;
+}
+
+static int select_own(void *arg)
+{
+    sn_chan *value, *a = channel(), *b = *(sn_chan **)arg;
+    sn_case cases[] = {sn_case_recv(a, &value), sn_case_send(b, &b)};
+    return sn_select(cases, 2, 0, SN_FOREVER);
+}
+
+static int leave_select(void *arg)
+{
+    (void)arg;
+    sn_chan *b = channel();
+    kept = b;
+    CHECK_EQ(sn_spawn_detached(select_own, &b, .name = "selects", .copy_bytes = sizeof(b)), 0);
+    return 0;
+}
+
+LEAK_TEST(a_select_is_leaked_when_none_of_its_cases_can_take_place)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_select, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    kept = NULL;
+    struct found found = check_leaks("selects ");
+    check_waits(&found, "select");
+    return 0;
+}
+
+typedef struct await_own {
+    sn_coro coro;
+    sn_chan_op op;
+    sn_chan *ch, *value;
+    int rc;
+} await_own;
+
+SN_CORO(await_own, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(self->rc, sn_chan_recv_op(&self->op, self->ch, (void *)&self->value));
+    SN_RETURN(self->rc);
+    SN_END();
+}
+
+static int leave_coro(void *arg)
+{
+    (void)arg;
+    await_own frame = {.ch = channel()};
+    kept = frame.ch;
+    CHECK_EQ(sn_spawn_coro_detached(await_own, &frame, .name = "coro"), 0);
+    return 0;
+}
+
+/* That it is leaked later cannot be promised: the stack on which it was polled keeps words. */
+LEAK_TEST(a_coroutine_is_not_leaked_while_its_channel_is_known)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_coro, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    kept = NULL;
+    return 0;
+}
+
+/* --- what ends by itself, or by others --- */
+
+static int recv_with_deadline(void *arg)
+{
+    (void)arg;
+    sn_chan *value, *ch = channel();
+    return sn_chan_recv(ch, &value, sn_after(SN_S(1000)));
+}
+
+LEAK_TEST(a_wait_with_a_deadline_is_no_leak)
+{
+    begin(recv_with_deadline, "patient");
+    CHECK_EQ(leaks_now().n, 0);
+    return 0;
+}
+
+static sn_task *volatile cancellable;
+
+static int leave_cancellable(void *arg)
+{
+    (void)arg;
+    cancellable = sn_spawn(recv_from_own, NULL, .name = "cancellable");
+    return 0;
+}
+
+static int let_it_go(void *arg)
+{
+    (void)arg;
+    return sn_detach(cancellable);
+}
+
+LEAK_TEST(who_can_be_cancelled_is_not_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_cancellable, NULL), NULL), 0);
+    CHECK_EQ(leaks_now().n, 0);
+    CHECK_EQ(sn_join(sn_spawn(let_it_go, NULL), NULL), 0);
+    (void)check_leaks("cancellable ");
+    return 0;
+}
+
+/* --- locks, joins, and what lies on a stack --- */
+
+static sn_mutex mutex;
+static sn_event on_heap_or_not;
+
+static int join_given(void *arg)
+{
+    return sn_join(*(sn_task **)arg, NULL);
+}
+
+static int leave_joiner(void *arg)
+{
+    (void)arg;
+    sn_task *t = sn_spawn(recv_from_own, NULL, .name = "inner");
+    CHECK_EQ(sn_spawn_detached(join_given, &t, .name = "outer", .copy_bytes = sizeof(t)), 0);
+    return 0;
+}
+
+LEAK_TEST(who_joins_a_leaked_task_is_leaked)
+{
+    CHECK_EQ(sn_join(sn_spawn(leave_joiner, NULL), NULL), 0);
+    (void)check_leaks("inner outer ");
+    return 0;
+}
+
+static int lock_and_leak(void *arg)
+{
+    CHECK_EQ(sn_mutex_lock(&mutex, SN_FOREVER), 0);
+    return recv_from_own(arg);
+}
+
+static int want_lock(void *arg)
+{
+    (void)arg;
+    return sn_mutex_lock(&mutex, SN_FOREVER);
+}
+
+static int leave_locked(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_spawn_detached(lock_and_leak, NULL, .name = "holder"), 0);
+    CHECK_EQ(sn_sleep(SN_MS(5)), 0);
+    CHECK_EQ(sn_spawn_detached(want_lock, NULL, .name = "waiter"), 0);
+    return 0;
+}
+
+static int lock_and_end(void *arg)
+{
+    (void)arg;
+    return sn_mutex_lock(&mutex, SN_FOREVER);
+}
+
+/* Who waits is spawned first: else it may get the record of the one that has ended. */
+static int want_lock_later(void *arg)
+{
+    CHECK_EQ(sn_event_wait(&on_heap_or_not, SN_FOREVER), 0);
+    return want_lock(arg);
+}
+
+static int leave_ended_holder(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_spawn_detached(want_lock_later, NULL, .name = "waiter"), 0);
+    CHECK_EQ(sn_join(sn_spawn(lock_and_end, NULL), NULL), 0);
+    return sn_event_set(&on_heap_or_not);
+}
+
+LEAK_TEST(who_waits_for_a_lock_that_an_ended_task_has_kept_is_leaked)
+{
+    mutex = (sn_mutex)SN_MUTEX_INIT;
+    on_heap_or_not = (sn_event)SN_EVENT_INIT;
+    CHECK_EQ(sn_join(sn_spawn(leave_ended_holder, NULL), NULL), 0);
+    struct found found = check_leaks("waiter ");
+    check_waits(&found, "mutex");
+    return 0;
+}
+
+LEAK_TEST(who_waits_for_a_lock_of_a_leaked_task_is_leaked)
+{
+    mutex = (sn_mutex)SN_MUTEX_INIT;
+    CHECK_EQ(sn_join(sn_spawn(leave_locked, NULL), NULL), 0);
+    (void)check_leaks("holder waiter ");
+    return 0;
+}
+
+static int wait_at_own_event(void *arg)
+{
+    (void)arg;
+    sn_event mine = SN_EVENT_INIT;
+    return sn_event_wait(&mine, SN_FOREVER);
+}
+
+static sn_event *volatile shown;
+
+static int wait_at_shown_event(void *arg)
+{
+    (void)arg;
+    sn_event mine = SN_EVENT_INIT;
+    shown = &mine;
+    return sn_event_wait(&mine, SN_FOREVER);
+}
+
+static int wait_at_static_event(void *arg)
+{
+    (void)arg;
+    return sn_event_wait(&on_heap_or_not, SN_FOREVER);
+}
+
+LEAK_TEST(an_event_on_its_own_stack_that_nobody_points_to_wakes_nobody)
+{
+    begin(wait_at_own_event, "own");
+    struct found found = check_leaks("own ");
+    check_waits(&found, "event");
+    return 0;
+}
+
+LEAK_TEST(an_event_on_a_stack_that_somebody_points_to_may_wake)
+{
+    begin(wait_at_shown_event, "shown");
+    CHECK_EQ(leaks_now().n, 0);
+    shown = NULL;
+    (void)check_leaks("shown ");
+    return 0;
+}
+
+LEAK_TEST(an_event_in_a_static_variable_may_always_wake)
+{
+    on_heap_or_not = (sn_event)SN_EVENT_INIT;
+    begin(wait_at_static_event, "static");
+    CHECK_EQ(leaks_now().n, 0);
+    return 0;
+}
+
+/* --- whenever one looks --- */
+
+enum { HOPS = 200, WALKERS = 6 };
+
+/* Channels that are handed on by messages, so that each handle is in one place at a time: a frame,
+ * a register, a message. All of them are received from in the end. */
+static int walk(void *arg)
+{
+    sn_chan *from = *(sn_chan **)arg;
+    for (int i = 0; i < HOPS; i++) {
+        sn_chan *next;
+        CHECK_EQ(sn_chan_recv(from, &next, SN_FOREVER), 0);
+        from = next;
+    }
+    return 0;
+}
+
+static int feed(void *arg)
+{
+    sn_chan *to = *(sn_chan **)arg;
+    for (int i = 0; i < HOPS; i++) {
+        sn_chan *next = i % 3 == 0 ? channel() : to;
+        CHECK_EQ(sn_chan_send(to, &next, SN_FOREVER), 0);
+        to = next;
+        if (i % 5 == 0)
+            sn_yield();
+    }
+    return 0;
+}
+
+static int walk_and_feed(void *arg)
+{
+    (void)arg;
+    sn_task *tasks[2 * WALKERS];
+    for (int i = 0; i < WALKERS; i++) {
+        sn_chan *ch = channel();
+        tasks[2 * i] = sn_spawn(walk, &ch, .name = "walker", .copy_bytes = sizeof(ch));
+        tasks[2 * i + 1] = sn_spawn(feed, &ch, .name = "feeder", .copy_bytes = sizeof(ch));
+    }
+    for (int i = 0; i < 2 * WALKERS; i++)
+        CHECK_EQ(sn_join(tasks[i], NULL), 0);
+    __atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int look_all_the_time(void *arg)
+{
+    (void)arg;
+    static bool is_over;
+    __atomic_store_n(&is_over, false, __ATOMIC_RELEASE);
+    sn_task *t = sn_spawn(walk_and_feed, &is_over, .name = "walkers");
+    struct found found = {.n = 0};
+    while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+        CHECK_EQ(sn_leaks(NULL, note, &found), 0);
+        CHECK_EQ(sn_sleep(SN_MS(2)), 0);
+    }
+    return sn_join(t, NULL);
+}
+
+LEAK_TEST(a_busy_program_leaks_nothing_whenever_one_looks)
+{
+    return look_all_the_time(NULL);
+}
+
+/* --- who may ask --- */
+
+static int just_leak(void *arg)
+{
+    (void)arg;
+    begin(recv_from_own, "alone");
+    return sn_sleep(SN_MS(20));
+}
+
+static int ask_from_thread(void *arg)
+{
+    (void)arg;
+    sn_runtime *rt = NULL;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, just_leak, NULL), 0);
+    int n = sn_leaks(rt, NULL, NULL);
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
+    return n;
+}
+
+TEST(a_plain_thread_may_ask_and_leaks_are_printed)
+{
+    CHECK_EQ(sn_leaks(NULL, NULL, NULL), -EINVAL);
+    struct said said = listen_to(ask_from_thread, NULL);
+    if (!SNI_THREAD_SANITIZED || said.result != 0) {
+        CHECK_EQ(said.result, 1);
+        CHECK_STR_HAS(said.text, "sinew: leak: tasks that nobody can wake any more (1):\n");
+        CHECK_STR_HAS(said.text, "\"alone\", spawned at ");
+        CHECK_STR_HAS(said.text, ", waits to receive from channel 0x");
+    }
+    free(said.text);
+}
+
+static void *wait_for_end(void *arg)
+{
+    CHECK_EQ(sn_event_wait(arg, SN_FOREVER), 0);
+    return NULL;
+}
+
+static int ask_beside_a_thread(void *arg)
+{
+    (void)arg;
+    static sn_event end;
+    end = (sn_event)SN_EVENT_INIT;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, wait_for_end, &end), 0);
+    CHECK_EQ(sn_leaks(NULL, NULL, NULL), -EBUSY);
+    CHECK_EQ(sn_event_set(&end), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    return 0;
+}
+
+TEST(there_is_no_answer_while_another_thread_may_have_a_handle_in_a_register)
+{
+    run_and_leave(&(sn_runtime_options){.workers = 2}, ask_beside_a_thread);
+}
