@@ -82,9 +82,9 @@ static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
         const struct sni_exec *exec = sni_exec_current();
         if (exec == NULL || exec->clockwork == NULL)
             return SN_READY(-EPERM);
-        sni_await_begin(&op->await, &op->waiter);
+        sni_await_begin_parked(&op->await, &op->waiter, cx);
         sni_alarm_set(&op->alarm, exec->clockwork, op->at_ns);
-        sni_await_published(&op->await, &op->waiter);
+        return SN_PENDING;
     }
     if (!sni_await_poll(&op->await, cx))
         return SN_PENDING;

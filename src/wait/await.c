@@ -17,7 +17,9 @@
  * Before the waiter is parked nobody resumes, and after OVER nobody does any more: then the cell is
  * the poller's alone, and filled and cleared without ceremony. The parking releases the filled cell
  * to the claimer, which acquires it with its claim; OVER gives it back. So the usual wait, polled
- * once to begin and once when it is over, never arms. */
+ * once to begin and once when it is over, never arms. A waiter can even be parked before it is
+ * known to anybody, since there is no stack to be saved: then it is the publishing, under some
+ * lock, that releases the cell. */
 #include "wait/await.h"
 
 #include "future/waker_cell.h"
@@ -71,6 +73,12 @@ void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx 
 {
     sni_await_begin(await, w);
     fill(&await->cell, cx->waker);
+}
+
+void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
+{
+    sni_await_begin_armed(await, w, cx);
+    sni_atomic_store(&w->own, SNI_WAIT_PARKED, relaxed); /* relaxed: whoever publishes it releases */
 }
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
