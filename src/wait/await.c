@@ -78,7 +78,7 @@ void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx 
 void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
     sni_await_begin_armed(await, w, cx);
-    sni_atomic_store(&w->own, SNI_WAIT_PARKED, relaxed); /* relaxed: whoever publishes it releases */
+    sni_atomic_store(&w->own, SNI_WAIT_PARKED, relaxed); /* relaxed: publishing it releases */
 }
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)

@@ -224,8 +224,8 @@ static const struct model scope_left = {
 
 TEST(cancel_of_a_scope_ends_no_wait_behind_it, .limit_s = 60)
 {
-    model_holds(&scope_left, &(struct model_options){.preemptions = 2, .random = 20000});
-    model_holds(&scope_left, &(struct model_options){.store_buffers = true, .random = 5000});
+    model_holds(&scope_left, &(struct model_options){.preemptions = 2});
+    model_holds(&scope_left, &(struct model_options){.preemptions = 1, .store_buffers = true});
 }
 
 /* ---- a fiber at a channel -------------------------------------------------------------------- */
