@@ -3,37 +3,9 @@
  * channel of 64, producers x consumers, per message) of the yardstick, on one and two workers.
  *
  * Each body runs inside a runtime that is made before the clock starts. */
-#include "bench.h"
+#include "with_runtime.h"
 
-#include <sinew/sinew.h>
 #include <stdint.h>
-
-static sn_runtime *rt;
-
-static void one_worker(struct bench *b)
-{
-    if (sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}) < 0)
-        bench_fail(b, "no runtime");
-}
-
-static void two_workers(struct bench *b)
-{
-    if (sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}) < 0)
-        bench_fail(b, "no runtime");
-}
-
-static void finish(struct bench *b)
-{
-    (void)b;
-    sn_runtime_destroy(rt);
-    rt = NULL;
-}
-
-static void inside(struct bench *b, sn_task_fn *fn)
-{
-    if (sn_runtime_block_on(rt, fn, b) != 0)
-        bench_fail(b, "a result was wrong");
-}
 
 /* ---- W3 ------------------------------------------------------------------------------------- */
 

@@ -1,35 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes: what it costs to wait for eight children by a group instead of by their handles, and to
  * enter and leave a block with a deadline. */
-#include "bench.h"
+#include "with_runtime.h"
 
-#include <sinew/sinew.h>
 #include <stdint.h>
 
 enum {
     CHILDREN = 8,
 };
-
-static sn_runtime *rt;
-
-static void one_worker(struct bench *b)
-{
-    if (sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}) < 0)
-        bench_fail(b, "no runtime");
-}
-
-static void finish(struct bench *b)
-{
-    (void)b;
-    sn_runtime_destroy(rt);
-    rt = NULL;
-}
-
-static void inside(struct bench *b, sn_task_fn *fn)
-{
-    if (sn_runtime_block_on(rt, fn, b) != 0)
-        bench_fail(b, "a wrong result");
-}
 
 static int nothing(void *arg)
 {

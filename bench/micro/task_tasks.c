@@ -3,33 +3,14 @@
  *
  * Each body runs inside a runtime that is made before the clock starts. The suffix _1w is one
  * worker thread, _2w two. Fork-join trees run in the LIFO discipline, which is made for them. */
-#include "bench.h"
+#include "with_runtime.h"
 
-#include <sinew/sinew.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 enum {
     BATCH = 1000,
 };
-
-static sn_runtime *rt;
-
-static void make(struct bench *b, unsigned workers, bool lifo)
-{
-    if (sn_runtime_create(&rt, &(sn_runtime_options){.workers = workers, .lifo = lifo}) < 0)
-        bench_fail(b, "no runtime");
-}
-
-static void one_worker(struct bench *b)
-{
-    make(b, 1, false);
-}
-
-static void two_workers(struct bench *b)
-{
-    make(b, 2, false);
-}
 
 static void one_worker_lifo(struct bench *b)
 {
@@ -39,19 +20,6 @@ static void one_worker_lifo(struct bench *b)
 static void two_workers_lifo(struct bench *b)
 {
     make(b, 2, true);
-}
-
-static void finish(struct bench *b)
-{
-    (void)b;
-    sn_runtime_destroy(rt);
-    rt = NULL;
-}
-
-static void inside(struct bench *b, sn_task_fn *fn)
-{
-    if (sn_runtime_block_on(rt, fn, b) != 0)
-        bench_fail(b, "a wrong result");
 }
 
 /* ---- W1 spawn_join ------------------------------------------------------------------------ */
