@@ -38,6 +38,7 @@
 #include "base/assert.h"
 #include "io/file_priv.h"
 #include "io/poll/poll.h"
+#include "mem/arena_find.h"
 #include "plat/socket.h"
 
 #include <sinew/errno.h>
@@ -49,7 +50,7 @@
 #define USERS  UINT64_C(0xFFFFFFFE)
 #define DRY    (SNI_TICKET_MAX + 1u) /* of `known`; below it: the ticket */
 
-static_assert(sizeof(struct sni_file) <= 64, "a file is one line of memory");
+static_assert(sizeof(struct sni_file) <= SNI_RECORD_STEP, "a file is one line of memory");
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -79,7 +80,7 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
 
 int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_step(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */
@@ -121,7 +122,7 @@ void sni_file_unuse(struct sni_file *file)
 
 int sni_file_close(uint64_t handle)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_step(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */
