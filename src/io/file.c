@@ -284,6 +284,12 @@ static SNI_NEVER_INLINE ptrdiff_t wait_as_thread(struct sni_file *file, struct s
     return rc < 0 ? rc : op->result;
 }
 
+/* Where one waits; both NULL: as a plain thread. */
+struct place {
+    struct sni_exec *exec;
+    struct sni_driver *driver;
+};
+
 /* What a fiber lends while it waits: the operation to a driver, its use of the file to nobody. */
 struct lent_op {
     struct sni_lent lent;
@@ -321,55 +327,53 @@ static void take_back_use(struct sni_lent *lent)
     end_use(sni_container_of(lent, struct lent_use, lent)->file);
 }
 
-static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
+static ptrdiff_t wait_as_fiber(struct sni_file *file, const struct place *place, struct sni_op *op,
                                sn_deadline until)
 {
     struct lent_op lent = {.lent = {take_back, &op->waiter}, .file = file, .op = op};
     op->kept = file != NULL;
-    sni_wait_begin(&op->waiter);
+    sni_wait_begin_on(&op->waiter, place->exec);
     sni_wait_hold(&op->waiter);
     if (file == NULL) {
         op->waiter.interrupt = interrupt;
-        sni_driver_submit(driver, op);
+        sni_driver_submit(place->driver, op);
     } else {
-        int rc = sni_file_submit(file, driver, op);
+        int rc = sni_file_submit(file, place->driver, op);
         if (rc < 0)
             return rc;
     }
     sni_wait_lend(&op->waiter, &lent.lent);
-    sni_wait_hook(&op->waiter);
-    (void)sni_wait_commit(&op->waiter, until);
+    (void)sni_wait_commit_on(&op->waiter, place->exec, until);
     sni_wait_lend(&op->waiter, NULL);
     if (file != NULL)
         sni_file_unlink(file, op);
     return op->result;
 }
 
-/* The driver for who calls: of its executor, or NULL for a plain thread. */
-static int find_driver(struct sni_driver **driver)
+/* Who calls, and the driver of its executor. */
+static int find_place(struct place *place)
 {
-    *driver = NULL;
-    struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL)
+    *place = (struct place){.exec = sni_exec_current()};
+    if (place->exec == NULL)
         return 0;
-    if (exec->fiber == NULL)
+    if (place->exec->fiber == NULL)
         return sni_misuse(-EDEADLK,
                           "a coroutine waits for a descriptor and would block its worker");
-    return exec->ops->driver != NULL ? exec->ops->driver(exec, driver) : -ENOSYS;
+    const struct sni_exec_ops *ops = place->exec->ops;
+    return ops->driver != NULL ? ops->driver(place->exec, &place->driver) : -ENOSYS;
 }
 
-static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driver, unsigned events,
-                          uint32_t *ticket, bool is_guess, sn_deadline until)
+/* Wait for `events`. Of `op` the descriptor is set; the rest that is not a POLL's is left alone. */
+static ptrdiff_t poll_for(struct sni_file *file, struct sni_op *op, const struct place *place,
+                          unsigned events, uint32_t *ticket, bool is_guess, sn_deadline until)
 {
-    struct sni_op op;
-    sni_op_init(&op, SNI_OP_POLL);
-    op.fd = fd;
-    op.events = (uint8_t)events;
-    op.is_guess = is_guess;
-    op.flags = *ticket;
-    ptrdiff_t rc =
-        driver != NULL ? wait_as_fiber(file, driver, &op, until) : wait_as_thread(file, &op, until);
-    *ticket = op.flags;
+    op->kind = SNI_OP_POLL;
+    op->events = (uint8_t)events;
+    op->is_guess = is_guess;
+    op->flags = *ticket;
+    ptrdiff_t rc = place->driver != NULL ? wait_as_fiber(file, place, op, until)
+                                         : wait_as_thread(file, op, until);
+    *ticket = op->flags;
     return rc < 0 ? rc : sni_events_told(rc, events);
 }
 
@@ -416,23 +420,29 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     *again = false;
     if (sni_wait_is_past(until))
         return -ETIMEDOUT;
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
     enum sni_direction way = direction_of[op->kind];
-    if (driver != NULL && !op->is_polled && (driver->ops->native & 1u << op->kind) != 0) {
-        op->fd = file->fd;
-        ptrdiff_t result = wait_as_fiber(file, driver, op, until);
+    op->fd = file->fd;
+    if (place.driver != NULL && !op->is_polled &&
+        (place.driver->ops->native & 1u << op->kind) != 0) {
+        ptrdiff_t result = wait_as_fiber(file, &place, op, until);
         sni_file_note_ready(file, way, 0);
         sni_file_tried(file, way, result, op->bytes, 0);
         return result;
     }
+    /* A second operation would be two more lines of memory on the stack of each that waits. */
+    const uint8_t kind = op->kind;
+    const uint32_t flags = op->flags;
     unsigned events = way == SNI_IN ? SNI_READABLE : SNI_WRITABLE;
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, is_guess, until);
+    ptrdiff_t got = poll_for(file, op, &place, events, &ticket, is_guess, until);
+    op->kind = kind;
+    op->flags = flags;
     if (got < 0)
         return got;
-    sni_file_note_ready(file, way, driver != NULL ? ticket : 0);
+    sni_file_note_ready(file, way, place.driver != NULL ? ticket : 0);
     *again = true;
     return 0;
 }
@@ -491,16 +501,19 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
 {
     if (sni_wait_is_past(until))
         return ask_now(file->fd, events);
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
+    struct sni_op op;
+    sni_op_init(&op, SNI_OP_POLL);
+    op.fd = file->fd;
     uint32_t ticket = sni_file_proof(file, events);
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, true, until);
+    ptrdiff_t got = poll_for(file, &op, &place, events, &ticket, true, until);
     got = unless_there(got, file->fd, events, until);
     for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
         if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
-            sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
+            sni_file_note_ready(file, (enum sni_direction)way, place.driver != NULL ? ticket : 0);
     return got;
 }
 
@@ -508,11 +521,14 @@ ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
 {
     if (sni_wait_is_past(until))
         return ask_now(fd, events);
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
+    struct sni_op op;
+    sni_op_init(&op, SNI_OP_POLL);
+    op.fd = fd;
     uint32_t ticket = 0;
-    ptrdiff_t got = poll_for(NULL, fd, driver, events, &ticket, false, until);
+    ptrdiff_t got = poll_for(NULL, &op, &place, events, &ticket, false, until);
     return unless_there(got, fd, events, until);
 }

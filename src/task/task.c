@@ -361,7 +361,6 @@ static int wait_for_end(struct sni_task *task)
     if (!sni_task_watch(task, &j.waiter))
         return 0;
     sni_wait_lend(&j.waiter, &j.lent);
-    sni_wait_hook(&j.waiter);
     int rc = sni_wait_commit(&j.waiter, SN_FOREVER);
     sni_wait_lend(&j.waiter, NULL);
     return rc;
