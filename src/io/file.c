@@ -78,7 +78,7 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     return 0;
 }
 
-int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
+static SNI_ALWAYS_INLINE int begin_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
 {
     struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_step(handle);
     if (file == NULL)
@@ -96,6 +96,11 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
     }
     *out = file;
     return 0;
+}
+
+int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
+{
+    return begin_use(handle, kinds, out);
 }
 
 static void leave_home(struct sni_file *file)
@@ -481,6 +486,55 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             return result;
     }
     return -EAGAIN; /* not reached */
+}
+
+/* The rest of move(), for who has to wait. Not inline: its operation would be in every frame. */
+static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni_op_kind kind,
+                                                 void *buf, size_t bytes, sn_deadline until)
+{
+    struct sni_op op;
+    sni_op_init_move(&op, kind, buf, bytes);
+    ptrdiff_t result = sni_file_do(file, &op, until);
+    sni_file_unuse(file);
+    return result;
+}
+
+/* Receive or send, from the handle to the result. What need not wait needs no operation. */
+static SNI_ALWAYS_INLINE ptrdiff_t move(uint64_t handle, uint32_t kinds, enum sni_op_kind kind,
+                                        void *buf, size_t bytes, sn_deadline until)
+{
+    struct sni_file *file;
+    int rc = begin_use(handle, kinds, &file);
+    if (sni_unlikely(rc < 0))
+        return rc;
+    enum sni_direction way = kind == SNI_OP_RECV ? SNI_IN : SNI_OUT;
+    bool dry;
+    uint32_t ticket = sni_file_ticket(file, way, &dry);
+    if (dry && until.ns > 0)
+        return move_patiently(file, kind, buf, bytes, until);
+    ptrdiff_t result = kind == SNI_OP_RECV ? sni_plat_recv(file->fd, buf, bytes, 0)
+                                           : sni_plat_send(file->fd, buf, bytes, 0);
+    sni_file_tried(file, way, result, bytes, ticket);
+    if (sni_unlikely(result == -EAGAIN)) {
+        if (until.ns > 0)
+            return move_patiently(file, kind, buf, bytes, until);
+        result = -ETIMEDOUT;
+    } else {
+        sni_spend();
+    }
+    sni_file_unuse(file);
+    return result;
+}
+
+ptrdiff_t sni_file_recv(uint64_t handle, uint32_t kinds, void *buf, size_t bytes, sn_deadline until)
+{
+    return move(handle, kinds, SNI_OP_RECV, buf, bytes, until);
+}
+
+ptrdiff_t sni_file_send(uint64_t handle, uint32_t kinds, const void *buf, size_t bytes,
+                        sn_deadline until)
+{
+    return move(handle, kinds, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes, until);
 }
 
 int sni_file_nap(struct sni_file *file, sn_deadline at)
