@@ -530,8 +530,16 @@ static void waker_drop(void *data)
     sni_task_unref(sni_exec_current(), data);
 }
 
+static int waker_wake(void *data)
+{
+    int rc = waker_wake_by_ref(data);
+    waker_drop(data); /* not before: it may be what keeps the record */
+    return rc;
+}
+
 static const sn_waker_vtable waker_vtable = {
     .clone = waker_clone,
+    .wake = waker_wake,
     .wake_by_ref = waker_wake_by_ref,
     .drop = waker_drop,
 };
