@@ -20,7 +20,10 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending - 1, relaxed); /* relaxed: as above */
     sni_list_remove(&op->pending);
-    (void)sni_wait_claim(&op->waiter, 0);
+    if (sni_likely(op->waiter.ops != NULL))
+        (void)sni_wait_claim_quick(&op->waiter, 0);
+    else
+        (void)sni_wait_claim(&op->waiter, 0); /* a thread */
 }
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops)

@@ -38,6 +38,7 @@
 #include "base/assert.h"
 #include "io/file_priv.h"
 #include "io/poll/poll.h"
+#include "mem/arena_find.h"
 #include "plat/socket.h"
 
 #include <sinew/errno.h>
@@ -49,7 +50,7 @@
 #define USERS  UINT64_C(0xFFFFFFFE)
 #define DRY    (SNI_TICKET_MAX + 1u) /* of `known`; below it: the ticket */
 
-static_assert(sizeof(struct sni_file) <= 64, "a file is one line of memory");
+static_assert(sizeof(struct sni_file) <= SNI_RECORD_STEP, "a file is one line of memory");
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -77,9 +78,9 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     return 0;
 }
 
-int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
+static SNI_ALWAYS_INLINE int begin_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_step(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */
@@ -95,6 +96,11 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
     }
     *out = file;
     return 0;
+}
+
+int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
+{
+    return begin_use(handle, kinds, out);
 }
 
 static void leave_home(struct sni_file *file)
@@ -121,7 +127,7 @@ void sni_file_unuse(struct sni_file *file)
 
 int sni_file_close(uint64_t handle)
 {
-    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_other(handle);
+    struct sni_file *file = (struct sni_file *)(void *)sni_arena_find_step(handle);
     if (file == NULL)
         return -EBADF;
     /* relaxed: the compare and swap decides */
@@ -283,6 +289,12 @@ static SNI_NEVER_INLINE ptrdiff_t wait_as_thread(struct sni_file *file, struct s
     return rc < 0 ? rc : op->result;
 }
 
+/* Where one waits; both NULL: as a plain thread. */
+struct place {
+    struct sni_exec *exec;
+    struct sni_driver *driver;
+};
+
 /* What a fiber lends while it waits: the operation to a driver, its use of the file to nobody. */
 struct lent_op {
     struct sni_lent lent;
@@ -323,55 +335,53 @@ static void take_back_use(struct sni_lent *lent)
 const struct sni_wait_kind sni_file_waits = {.take_back = take_back, .is_world = true};
 const struct sni_wait_kind sni_nap_waits = {.take_back = take_back_use, .is_world = true};
 
-static ptrdiff_t wait_as_fiber(struct sni_file *file, struct sni_driver *driver, struct sni_op *op,
+static ptrdiff_t wait_as_fiber(struct sni_file *file, const struct place *place, struct sni_op *op,
                                sn_deadline until)
 {
     struct lent_op lent = {.lent = {take_back, &op->waiter}, .file = file, .op = op};
     op->kept = file != NULL;
-    sni_wait_begin(&op->waiter);
+    sni_wait_begin_on(&op->waiter, place->exec);
     sni_wait_hold(&op->waiter);
     if (file == NULL) {
         op->waiter.interrupt = interrupt;
-        sni_driver_submit(driver, op);
+        sni_driver_submit(place->driver, op);
     } else {
-        int rc = sni_file_submit(file, driver, op);
+        int rc = sni_file_submit(file, place->driver, op);
         if (rc < 0)
             return rc;
     }
     sni_wait_lend(&op->waiter, &lent.lent);
-    sni_wait_hook(&op->waiter);
-    (void)sni_wait_commit(&op->waiter, until);
+    (void)sni_wait_commit_on(&op->waiter, place->exec, until);
     sni_wait_lend(&op->waiter, NULL);
     if (file != NULL)
         sni_file_unlink(file, op);
     return op->result;
 }
 
-/* The driver for who calls: of its executor, or NULL for a plain thread. */
-static int find_driver(struct sni_driver **driver)
+/* Who calls, and the driver of its executor. */
+static int find_place(struct place *place)
 {
-    *driver = NULL;
-    struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL)
+    *place = (struct place){.exec = sni_exec_current()};
+    if (place->exec == NULL)
         return 0;
-    if (exec->fiber == NULL)
+    if (place->exec->fiber == NULL)
         return sni_misuse(-EDEADLK,
                           "a coroutine waits for a descriptor and would block its worker");
-    return exec->ops->driver != NULL ? exec->ops->driver(exec, driver) : -ENOSYS;
+    const struct sni_exec_ops *ops = place->exec->ops;
+    return ops->driver != NULL ? ops->driver(place->exec, &place->driver) : -ENOSYS;
 }
 
-static ptrdiff_t poll_for(struct sni_file *file, int fd, struct sni_driver *driver, unsigned events,
-                          uint32_t *ticket, bool is_guess, sn_deadline until)
+/* Wait for `events`. Of `op` the descriptor is set; the rest that is not a POLL's is left alone. */
+static ptrdiff_t poll_for(struct sni_file *file, struct sni_op *op, const struct place *place,
+                          unsigned events, uint32_t *ticket, bool is_guess, sn_deadline until)
 {
-    struct sni_op op;
-    sni_op_init(&op, SNI_OP_POLL);
-    op.fd = fd;
-    op.events = (uint8_t)events;
-    op.is_guess = is_guess;
-    op.flags = *ticket;
-    ptrdiff_t rc =
-        driver != NULL ? wait_as_fiber(file, driver, &op, until) : wait_as_thread(file, &op, until);
-    *ticket = op.flags;
+    op->kind = SNI_OP_POLL;
+    op->events = (uint8_t)events;
+    op->is_guess = is_guess;
+    op->flags = *ticket;
+    ptrdiff_t rc = place->driver != NULL ? wait_as_fiber(file, place, op, until)
+                                         : wait_as_thread(file, op, until);
+    *ticket = op->flags;
     return rc < 0 ? rc : sni_events_told(rc, events);
 }
 
@@ -418,23 +428,29 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     *again = false;
     if (sni_wait_is_past(until))
         return -ETIMEDOUT;
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
     enum sni_direction way = direction_of[op->kind];
-    if (driver != NULL && !op->is_polled && (driver->ops->native & 1u << op->kind) != 0) {
-        op->fd = file->fd;
-        ptrdiff_t result = wait_as_fiber(file, driver, op, until);
+    op->fd = file->fd;
+    if (place.driver != NULL && !op->is_polled &&
+        (place.driver->ops->native & 1u << op->kind) != 0) {
+        ptrdiff_t result = wait_as_fiber(file, &place, op, until);
         sni_file_note_ready(file, way, 0);
         sni_file_tried(file, way, result, op->bytes, 0);
         return result;
     }
+    /* A second operation would be two more lines of memory on the stack of each that waits. */
+    const uint8_t kind = op->kind;
+    const uint32_t flags = op->flags;
     unsigned events = way == SNI_IN ? SNI_READABLE : SNI_WRITABLE;
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, is_guess, until);
+    ptrdiff_t got = poll_for(file, op, &place, events, &ticket, is_guess, until);
+    op->kind = kind;
+    op->flags = flags;
     if (got < 0)
         return got;
-    sni_file_note_ready(file, way, driver != NULL ? ticket : 0);
+    sni_file_note_ready(file, way, place.driver != NULL ? ticket : 0);
     *again = true;
     return 0;
 }
@@ -475,6 +491,55 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     return -EAGAIN; /* not reached */
 }
 
+/* The rest of move(), for who has to wait. Not inline: its operation would be in every frame. */
+static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni_op_kind kind,
+                                                 void *buf, size_t bytes, sn_deadline until)
+{
+    struct sni_op op;
+    sni_op_init_move(&op, kind, buf, bytes);
+    ptrdiff_t result = sni_file_do(file, &op, until);
+    sni_file_unuse(file);
+    return result;
+}
+
+/* Receive or send, from the handle to the result. What need not wait needs no operation. */
+static SNI_ALWAYS_INLINE ptrdiff_t move(uint64_t handle, uint32_t kinds, enum sni_op_kind kind,
+                                        void *buf, size_t bytes, sn_deadline until)
+{
+    struct sni_file *file;
+    int rc = begin_use(handle, kinds, &file);
+    if (sni_unlikely(rc < 0))
+        return rc;
+    enum sni_direction way = kind == SNI_OP_RECV ? SNI_IN : SNI_OUT;
+    bool dry;
+    uint32_t ticket = sni_file_ticket(file, way, &dry);
+    if (dry && until.ns > 0)
+        return move_patiently(file, kind, buf, bytes, until);
+    ptrdiff_t result = kind == SNI_OP_RECV ? sni_plat_recv(file->fd, buf, bytes, 0)
+                                           : sni_plat_send(file->fd, buf, bytes, 0);
+    sni_file_tried(file, way, result, bytes, ticket);
+    if (sni_unlikely(result == -EAGAIN)) {
+        if (until.ns > 0)
+            return move_patiently(file, kind, buf, bytes, until);
+        result = -ETIMEDOUT;
+    } else {
+        sni_spend();
+    }
+    sni_file_unuse(file);
+    return result;
+}
+
+ptrdiff_t sni_file_recv(uint64_t handle, uint32_t kinds, void *buf, size_t bytes, sn_deadline until)
+{
+    return move(handle, kinds, SNI_OP_RECV, buf, bytes, until);
+}
+
+ptrdiff_t sni_file_send(uint64_t handle, uint32_t kinds, const void *buf, size_t bytes,
+                        sn_deadline until)
+{
+    return move(handle, kinds, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes, until);
+}
+
 int sni_file_nap(struct sni_file *file, sn_deadline at)
 {
     struct lent_use lent = {.lent = {take_back_use, NULL}, .file = file};
@@ -493,16 +558,19 @@ ptrdiff_t sni_file_wait(struct sni_file *file, unsigned events, sn_deadline unti
 {
     if (sni_wait_is_past(until))
         return ask_now(file->fd, events);
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
+    struct sni_op op;
+    sni_op_init(&op, SNI_OP_POLL);
+    op.fd = file->fd;
     uint32_t ticket = sni_file_proof(file, events);
-    ptrdiff_t got = poll_for(file, file->fd, driver, events, &ticket, true, until);
+    ptrdiff_t got = poll_for(file, &op, &place, events, &ticket, true, until);
     got = unless_there(got, file->fd, events, until);
     for (int way = 0; got > 0 && way < SNI_DIRECTIONS; way++)
         if ((got & (way == SNI_IN ? SNI_READABLE : SNI_WRITABLE)) != 0)
-            sni_file_note_ready(file, (enum sni_direction)way, driver != NULL ? ticket : 0);
+            sni_file_note_ready(file, (enum sni_direction)way, place.driver != NULL ? ticket : 0);
     return got;
 }
 
@@ -510,11 +578,14 @@ ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
 {
     if (sni_wait_is_past(until))
         return ask_now(fd, events);
-    struct sni_driver *driver;
-    int rc = find_driver(&driver);
+    struct place place;
+    int rc = find_place(&place);
     if (rc < 0)
         return rc;
+    struct sni_op op;
+    sni_op_init(&op, SNI_OP_POLL);
+    op.fd = fd;
     uint32_t ticket = 0;
-    ptrdiff_t got = poll_for(NULL, fd, driver, events, &ticket, false, until);
+    ptrdiff_t got = poll_for(NULL, &op, &place, events, &ticket, false, until);
     return unless_there(got, fd, events, until);
 }

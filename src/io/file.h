@@ -57,6 +57,13 @@ int sni_file_close(uint64_t handle);
  *          -EDEADLK (a coroutine must not wait here), -ENOSYS (the executor has no driver) */
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until);
 
+/* The same from the handle on, for a RECV or a SEND without flags: as sni_file_use and sni_file_do.
+ * For most of what a program does, and quick if it need not wait. */
+ptrdiff_t sni_file_recv(uint64_t handle, uint32_t kinds, void *buf, size_t bytes,
+                        sn_deadline until);
+ptrdiff_t sni_file_send(uint64_t handle, uint32_t kinds, const void *buf, size_t bytes,
+                        sn_deadline until);
+
 /* Sleep until `at` while using the file: for retries, when nothing tells. If the fiber is abandoned
  * meanwhile, its use ends, as in a wait. Returns 0; -EDEADLK (a coroutine), -ENOTSUP (no time) */
 int sni_file_nap(struct sni_file *file, sn_deadline at);

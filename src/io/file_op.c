@@ -118,7 +118,7 @@ sn_poll sni_file_op_poll(sn_future *fut, sn_cx *cx)
     }
     for (;;) {
         if (fop->is_waiting) {
-            if (!sni_await_poll(&fop->await, cx))
+            if (!sni_await_poll(&fop->await, &fop->op.waiter, cx))
                 return SN_PENDING;
             ptrdiff_t events = stop_waiting(fop);
             if (events < 0 || kind_of(fop)->attempt == NULL)

@@ -19,27 +19,15 @@
 #include "mem/arena.h"
 
 #include "base/assert.h"
-#include "plat/region.h"
-#include "plat/thread.h"
+#include "mem/arena_find.h"
 
 #include <sinew/errno.h>
 
 enum {
-    CHUNK_BYTES = 64 << 10,
+    CHUNK_BYTES = SNI_ARENA_CHUNK_BYTES,
     BATCH = 64, /* records that change hands at once                       */
     CACHED_MAX = SNI_RECORDS_CACHED_MAX,
-    CLASS_NONE = 0,             /* of a chunk that is not in use; else the class + 1       */
-    OTHER = SNI_RECORD_CLASSES, /* added to the class of records that are not cached */
-    KINDS = 2,
-};
-
-struct sni_arena {
-    struct sni_mutex lock;       /* guards `free` and the growth of `chunks`          */
-    SNI_ATOMIC(uint32_t) chunks; /* in use, from the start; grows, read by anyone     */
-    uint32_t chunks_max;         /* immutable                                         */
-    char *first_chunk;           /* immutable                                         */
-    struct sni_record *free[KINDS * SNI_RECORD_CLASSES];
-    uint8_t class_of[]; /* per chunk, written before it is counted           */
+    OTHER = SNI_ARENA_OTHER,
 };
 
 /* Lay the arena out in a fresh region. Idempotent under the lock of the zeroed head. */

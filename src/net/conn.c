@@ -176,9 +176,7 @@ ptrdiff_t sn_read(sn_conn *conn, void *buf, size_t bytes, sn_deadline until)
         return nothing(conn);
     if (buf == NULL)
         return -EINVAL;
-    struct sni_op op;
-    sni_op_init_move(&op, SNI_OP_RECV, buf, bytes);
-    return do_op(conn, &op, until);
+    return sni_file_recv(sni_sock_handle(conn), SNI_CONNS, buf, bytes, until);
 }
 
 ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes, sn_deadline until)
@@ -187,48 +185,43 @@ ptrdiff_t sn_write(sn_conn *conn, const void *buf, size_t bytes, sn_deadline unt
         return nothing(conn);
     if (buf == NULL)
         return -EINVAL;
-    struct sni_op op;
-    sni_op_init_move(&op, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes);
-    return do_op(conn, &op, until);
+    return sni_file_send(sni_sock_handle(conn), SNI_CONNS, buf, bytes, until);
 }
 
-/* Move exactly `bytes`; 0 of them at once are the end. */
-static int move_all(sn_conn *conn, enum sni_op_kind kind, void *buf, size_t bytes, size_t *done,
-                    sn_deadline until)
+/* Of `bytes` that are all to be moved, one call has moved `rc`, or failed; *moved are those before.
+ * Returns  0: all of them are; 1: go on; -errno. 0 at once are the end. */
+static int add_up(ptrdiff_t rc, size_t bytes, size_t *moved)
 {
-    size_t moved = 0;
-    ptrdiff_t rc = bytes == 0 ? nothing(conn) : 0;
-    char *at = buf;
-    struct sni_op op;
-    while (moved < bytes && rc >= 0) {
-        sni_op_init_move(&op, kind, at + moved, bytes - moved);
-        rc = do_op(conn, &op, until);
-        if (rc == 0)
-            rc = -EPIPE;
-        else if (rc > 0)
-            moved += (size_t)rc;
-    }
-    if (done != NULL)
-        *done = moved;
-    return rc < 0 ? (int)rc : 0;
+    if (rc <= 0)
+        return rc < 0 ? (int)rc : -EPIPE;
+    *moved += (size_t)rc;
+    return *moved < bytes;
 }
 
 int sn_read_exact(sn_conn *conn, void *buf, size_t bytes, size_t *done, sn_deadline until)
 {
+    size_t moved = 0;
+    int rc = bytes == 0 ? (int)nothing(conn) : buf == NULL ? -EINVAL : 1;
+    while (rc > 0)
+        rc = add_up(sni_file_recv(sni_sock_handle(conn), SNI_CONNS, (char *)buf + moved,
+                                  bytes - moved, until),
+                    bytes, &moved);
     if (done != NULL)
-        *done = 0;
-    if (buf == NULL && bytes > 0)
-        return -EINVAL;
-    return move_all(conn, SNI_OP_RECV, buf, bytes, done, until);
+        *done = moved;
+    return rc;
 }
 
 int sn_write_all(sn_conn *conn, const void *buf, size_t bytes, size_t *done, sn_deadline until)
 {
+    size_t moved = 0;
+    int rc = bytes == 0 ? (int)nothing(conn) : buf == NULL ? -EINVAL : 1;
+    while (rc > 0)
+        rc = add_up(sni_file_send(sni_sock_handle(conn), SNI_CONNS, (const char *)buf + moved,
+                                  bytes - moved, until),
+                    bytes, &moved);
     if (done != NULL)
-        *done = 0;
-    if (buf == NULL && bytes > 0)
-        return -EINVAL;
-    return move_all(conn, SNI_OP_SEND, (void *)(uintptr_t)buf, bytes, done, until);
+        *done = moved;
+    return rc;
 }
 
 static ptrdiff_t move_pieces(sn_conn *conn, enum sni_op_kind kind, const sn_iov *iov, int n,

@@ -44,7 +44,7 @@ static_assert(offsetof(struct chan_op, result) == offsetof(sn_chan_op, result), 
 /* Under the lock: leave a party. Returns true if it was served already. */
 static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
-    op->await.cell = (sn_waker_cell)SN_WAKER_CELL_INIT;
+    op->await.waker = (sn_waker){0};
     sni_await_begin_armed(&op->await, &op->waiter, cx);
     op->party = (struct sni_party){.waiter = &op->waiter, .value = op->value};
     sni_list_init(&op->party.link);
@@ -96,7 +96,7 @@ SNI_NEVER_INLINE static sn_poll begin_slowly(struct chan_op *op, struct sni_chan
 
 SNI_NEVER_INLINE static sn_poll poll_waiting(struct chan_op *op, sn_cx *cx)
 {
-    return said(op, sni_await_poll(&op->await, cx) ? finish(op) : PENDING);
+    return said(op, sni_await_poll(&op->await, &op->waiter, cx) ? finish(op) : PENDING);
 }
 
 static sn_poll poll_chan(sn_future *fut, sn_cx *cx)

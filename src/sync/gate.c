@@ -289,7 +289,7 @@ static sn_poll poll_guest(sn_future *fut, sn_cx *cx)
     }
     for (;;) {
         if (op->is_waiting) {
-            if (!sni_await_poll(&op->await, cx))
+            if (!sni_await_poll(&op->await, &guest->waiter, cx))
                 return SN_PENDING;
             op->is_waiting = false;
             sni_await_finish(&op->await);

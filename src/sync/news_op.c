@@ -63,7 +63,7 @@ static sn_poll poll_news(sn_future *fut, sn_cx *cx)
             sni_await_finish(&op->await);
             return SN_READY(op->result);
         }
-        if (!sni_await_poll(&op->await, cx))
+        if (!sni_await_poll(&op->await, &op->waiter, cx))
             return SN_PENDING;
         op->is_waiting = false;
     }
@@ -91,7 +91,7 @@ sn_future *sni_news_op(sn_chan_op *state, const sn_case *c)
     op->result = -ECANCELED;
     op->is_waiting = false;
     memcpy(&op->c, c, sizeof(op->c));
-    op->await = (struct sni_await){.cell = SN_WAKER_CELL_INIT};
+    op->await = (struct sni_await){.stage = {0}};
     return sn_future_init(&op->future, &news_vtable);
 }
 

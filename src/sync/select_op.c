@@ -84,7 +84,7 @@ static sn_poll poll_select(sn_future *fut, sn_cx *cx)
         }
         if (is_recalled)
             recall(op);
-        else if (!sni_await_poll(&op->await, cx))
+        else if (!sni_await_poll(&op->await, &op->select.vigil.waiter, cx))
             return SN_PENDING;
         is_recalled = false;
         rc = stop(op);
@@ -118,7 +118,7 @@ sn_future *sn_select_op(sn_select_state *state, sn_case *cases, size_t n, unsign
     struct select_op *op = (struct select_op *)(void *)state;
     op->result = -ECANCELED;
     op->is_waiting = false;
-    op->await = (struct sni_await){.cell = SN_WAKER_CELL_INIT};
+    op->await = (struct sni_await){.stage = {0}};
     op->n = n <= SNI_CASES_MAX ? (uint8_t)n : SNI_CASES_MAX + 1;
     op->flags = flags <= UINT8_MAX ? (uint8_t)flags : UINT8_MAX;
     op->select.vigil.cases = (struct sni_case *)(void *)cases;

@@ -42,7 +42,7 @@ static sn_poll poll_join(sn_future *fut, sn_cx *cx)
     int rc;
     if (op->task == NULL && begin(op, &rc))
         return SN_READY(rc);
-    if (!sni_await_poll(&op->await, cx))
+    if (!sni_await_poll(&op->await, &op->waiter, cx))
         return SN_PENDING;
     sni_await_finish(&op->await);
     return SN_READY(sni_task_take_result(sni_exec_current(), op->task, op->how));

@@ -366,7 +366,6 @@ static int wait_for_end(struct sni_task *task)
     if (!sni_task_watch(task, &j.waiter))
         return 0;
     sni_wait_lend(&j.waiter, &j.lent);
-    sni_wait_hook(&j.waiter);
     int rc = sni_wait_commit(&j.waiter, SN_FOREVER);
     sni_wait_lend(&j.waiter, NULL);
     return rc;
@@ -549,8 +548,16 @@ static void waker_drop(void *data)
     sni_task_unref(sni_exec_current(), data);
 }
 
+static int waker_wake(void *data)
+{
+    int rc = waker_wake_by_ref(data);
+    waker_drop(data); /* not before: it may be what keeps the record */
+    return rc;
+}
+
 static const sn_waker_vtable waker_vtable = {
     .clone = waker_clone,
+    .wake = waker_wake,
     .wake_by_ref = waker_wake_by_ref,
     .drop = waker_drop,
 };

@@ -86,7 +86,7 @@ static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
         sni_alarm_set(&op->alarm, exec->clockwork, op->at_ns);
         return SN_PENDING;
     }
-    if (!sni_await_poll(&op->await, cx))
+    if (!sni_await_poll(&op->await, &op->waiter, cx))
         return SN_PENDING;
     (void)sni_alarm_clear(&op->alarm);
     sni_await_finish(&op->await);

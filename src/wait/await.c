@@ -3,60 +3,57 @@
  *
  * The waiter lies in the operation, and the claimer must not touch that once it is over; but the
  * claimer still has the waker to take out. So the operation is over only when `stage` says so,
- * which is the last that the claimer writes:
+ * which is the last that the claimer writes. Whose the waker is, the waiter's state says (wait.c):
  *
- *     WAITING    not claimed
- *     RESUMING   claimed; the claimer is about to take the waker out of the cell
- *     OVER       the claimer will not touch the operation any more
+ *     OPEN      the poller's: it has not been made known yet, or a poll puts another waker in
+ *     PARKED    the next claimer's
+ *     CLAIMED   found PARKED, the claimer's: it takes the waker out, and then the stage is OVER.
+ *               Found OPEN, the claimer has let go already: the poller finds out when it parks, and
+ *               makes it OVER itself
  *
- * Why no wake is lost: a poll arms the cell and then looks at the stage; the claimer sets
- * RESUMING and then takes the waker (both are read-modify-writes with a full fence between). If
- * the look finds WAITING, the waker taken later is this poll's. If it finds RESUMING, the poll
- * cannot tell whose was taken, and wakes itself: the stage is a few instructions from OVER.
+ *     poller    OPEN -> PARKED, and back to put another waker in, by compare and swap
+ *     claimer   OPEN or PARKED -> CLAIMED, as always
  *
- * Before the waiter is parked nobody resumes, and after OVER nobody does any more: then the cell is
- * the poller's alone, and filled and cleared without ceremony. The parking releases the filled cell
- * to the claimer, which acquires it with its claim; OVER gives it back. So the usual wait, polled
- * once to begin and once when it is over, never arms. A waiter can even be parked before it is
- * known to anybody, since there is no stack to be saved: then it is the publishing, under some
- * lock, that releases the cell. */
+ * Why no wake is lost: whoever comes second sees the first, since both change the one word. A poll
+ * that finds it claimed and not OVER cannot tell whose waker was taken, and wakes itself: OVER is a
+ * few instructions away.
+ *
+ * Orders: parking releases the waker to the claimer, which acquires it with its claim; OVER gives
+ * it back. So the usual wait, polled once to begin and once when it is over, costs a coroutine no
+ * more than a fiber: two compare and swaps. A waiter can even be parked before it is known to
+ * anybody, since there is no stack to be saved: then it is the publishing, under some lock, that
+ * releases the waker, and one compare and swap is left.
+ *
+ * Rejected: a waker cell (sn_waker_cell), which has a state of its own: two more read-modify-writes
+ * for each wake; and a stage that the claimer exchanges, which is one more. */
 #include "wait/await.h"
-
-#include "future/waker_cell.h"
 
 enum {
     WAITING,
-    RESUMING,
     OVER,
 };
 
+/* It was claimed when it was parked. */
 static void resume(void *who)
 {
     struct sni_await *await = who;
-    sni_atomic_exchange(&await->stage, RESUMING, seq_cst);
-    bool busy; /* an arm under way: that poll finds RESUMING or OVER */
-    sn_waker waker = sni_waker_cell_take(&await->cell, &busy);
+    sn_waker waker = await->waker;
+    await->waker.vt = NULL;
     /* release: pairs with the acquires below; the last touch */
     sni_atomic_store(&await->stage, OVER, release);
     if (waker.vt != NULL)
         (void)sn_waker_wake(&waker);
 }
 
-/* Arm and disarm, while the cell is the poller's alone. Here and not beside the cell, which small
- * devices have too. */
-static void fill(sn_waker_cell *cell, const sn_waker *waker)
+/* While the waker is the poller's alone. */
+static void fill(struct sni_await *await, const sn_waker *waker)
 {
-    if (cell->waker_.vt != NULL && sn_waker_same(&cell->waker_, waker))
+    if (await->waker.vt != NULL && sn_waker_same(&await->waker, waker))
         return;
-    sn_waker before = cell->waker_;
-    cell->waker_ = sn_waker_clone(waker);
-    sn_waker_drop(&before);
-}
-
-static void clear(sn_waker_cell *cell)
-{
-    if (cell->waker_.vt != NULL)
-        sn_waker_drop(&cell->waker_);
+    sn_waker before = await->waker;
+    await->waker = sn_waker_clone(waker);
+    if (sni_unlikely(before.vt != NULL))
+        sn_waker_drop(&before);
 }
 
 /* Late: whoever drops the operation waits for OVER. */
@@ -72,7 +69,7 @@ void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
     sni_await_begin(await, w);
-    fill(&await->cell, cx->waker);
+    fill(await, cx->waker);
 }
 
 void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
@@ -83,23 +80,26 @@ void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
 {
-    bool claimed = sni_wait_published(w); /* in between: nobody resumes */
+    bool claimed = sni_wait_park(&w->own); /* in between: nobody resumes */
     if (claimed)
         sni_atomic_store(&await->stage, OVER, relaxed); /* relaxed: acquired by that */
     return claimed;
 }
 
-bool sni_await_poll(struct sni_await *await, sn_cx *cx)
+bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
-    /* acquire, twice: pairs with the release in resume */
+    /* acquire: pairs with the release in resume */
     if (sni_likely(sni_atomic_load(&await->stage, acquire) == OVER))
         return true;
-    (void)sn_waker_cell_arm(&await->cell, cx->waker);
-    sni_atomic_fence(seq_cst); /* see the top */
-    uint32_t stage = sni_atomic_load(&await->stage, acquire);
-    if (stage == RESUMING)
+    uint32_t parked = SNI_WAIT_PARKED;
+    /* acquire: as wait.c wants it of who takes the state back. relaxed on failure: claimed, and we
+     * look at nothing before it is OVER */
+    if (sni_unlikely(!sni_atomic_cas(&w->own, &parked, SNI_WAIT_OPEN, acquire, relaxed))) {
         (void)sn_waker_wake_by_ref(cx->waker);
-    return stage == OVER;
+        return false;
+    }
+    fill(await, cx->waker);
+    return sni_await_published(await, w);
 }
 
 void sni_await_settle(struct sni_await *await)
@@ -111,5 +111,6 @@ void sni_await_settle(struct sni_await *await)
 
 void sni_await_finish(struct sni_await *await)
 {
-    clear(&await->cell);
+    if (await->waker.vt != NULL)
+        sn_waker_drop(&await->waker);
 }

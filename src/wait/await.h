@@ -10,7 +10,7 @@
  *             or, for who need not know whether it was claimed at once:
  *                            sni_await_begin_parked(&op->await, &op->waiter, cx);
  *                            publish the waiter; return SN_PENDING;
- *     poll:                  if (!sni_await_poll(&op->await, cx)) return SN_PENDING;
+ *     poll:                  if (!sni_await_poll(&op->await, &op->waiter, cx)) return SN_PENDING;
  *                            sni_await_finish(&op->await); the result is there
  *     drop:                  make sure that nobody will claim; or that somebody has, and then
  *                            sni_await_settle(&op->await); sni_await_finish(&op->await);
@@ -22,14 +22,14 @@
 #include "wait/wait.h"
 
 struct sni_await {
-    sn_waker_cell cell;
+    sn_waker waker;             /* whose it is, see await.c; zeroed: none */
     SNI_ATOMIC(uint32_t) stage; /* any thread, see await.c */
 };
 
 /* Bind `w` to `await`; begins a new wait each time. */
 void sni_await_begin(struct sni_await *await, struct sni_waiter *w);
 
-/* The same, and the waker of this poll is in the cell when `w` becomes known. */
+/* The same, and the waker of this poll is in it when `w` becomes known. */
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
 
 /* The same, and it counts as published: a claim wakes the poller even before this poll is over. */
@@ -41,7 +41,7 @@ void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w);
 
 /* Has it been claimed, and has the claimer let go? If not, the poller is woken then. */
-bool sni_await_poll(struct sni_await *await, sn_cx *cx);
+bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
 
 /* It has been claimed: return when the claimer has let go, in a few instructions. */
 void sni_await_settle(struct sni_await *await);

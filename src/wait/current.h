@@ -26,7 +26,7 @@ struct sni_driver;
  * its stack. */
 struct sni_lent {
     void (*take_back)(struct sni_lent *lent);
-    struct sni_waiter *waiter; /* of a wait that is hooked (sni_wait_hook) */
+    struct sni_waiter *waiter; /* of a wait that is held (sni_wait_hold)  */
 };
 
 /* What an executor can do for a fiber that waits. */

@@ -24,7 +24,9 @@
  * canceller claims there like anybody else. That it may meet another wait than it has looked at
  * does no harm, as all of them are to end, until the fiber has left the scope that was cancelled,
  * which it cannot while a canceller is at work (task/scope.c); and between waits it finds CLAIMED.
- * A wait that is not to be claimed but to be asked to end (HOOKED) is *pinned*: its owner, once
+ * A wait that is not to be claimed but to be asked to end is HELD until its owner sleeps, since
+ * before that there is nobody to ask; parking makes it HOOKED, in one step. Such a wait is
+ * *pinned*: its owner, once
  * claimed, does not go on before the canceller has let go. So the frame is there while `interrupt`
  * is called.
  *
@@ -76,31 +78,6 @@ bool sni_wait_published(struct sni_waiter *w)
 
 /* ---- cancelling ------------------------------------------------------------------------- */
 
-void sni_wait_hold(struct sni_waiter *w)
-{
-    sni_wait_word *word = sni_wait_word_of(w);
-    if (word == &w->own)
-        return; /* nobody can cancel it */
-    /* relaxed, both: not published. Who has cancelled it since the begin is forgotten: that the
-     * task is to end is remembered elsewhere, and found when it has parked */
-    uint32_t before = sni_atomic_load(word, relaxed);
-    sni_atomic_store(word, (before & SNI_WAIT_SHIELDED) | SNI_WAIT_HELD, relaxed);
-}
-
-void sni_wait_hook(struct sni_waiter *w)
-{
-    sni_wait_word *word = sni_wait_word_of(w);
-    if (word == &w->own)
-        return;
-    uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: a guess */
-    do {
-        if (sni_wait_is_claimed_(found))
-            return;
-        /* release: what was lent, to who cancels; relaxed on failure: claimed, or look again */
-    } while (!sni_atomic_cas(word, &found, (found & ~(uint32_t)SNI_WAIT_HELD) | SNI_WAIT_HOOKED,
-                             release, relaxed));
-}
-
 bool sni_wait_shield(bool on)
 {
     struct sni_exec *exec = sni_exec_current();
@@ -138,8 +115,7 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
     }
 }
 
-/* The result of a fiber's wait that is over, when nobody touches its frame any more. */
-static int settled(const struct sni_waiter *w)
+int sni_wait_settled(const struct sni_waiter *w)
 {
     sni_wait_word *word = sni_wait_word_of(w);
     /* acquire: pairs with the release in sni_wait_claim, and in interrupt_pinned */
@@ -154,9 +130,9 @@ static int settled(const struct sni_waiter *w)
 
 /* ---- waiting ---------------------------------------------------------------------------- */
 
-bool sni_wait_is_past(sn_deadline until)
+bool sni_wait_is_past_now(int64_t until_ns)
 {
-    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && until.ns <= sni_now_ns());
+    return until_ns <= sni_now_ns();
 }
 
 static int wait_as_fiber(struct sni_waiter *w, sn_deadline until)
@@ -170,12 +146,12 @@ static int wait_as_fiber(struct sni_waiter *w, sn_deadline until)
     if (why != 0)
         sni_wait_interrupt(w, why);
     if (sni_wait_is_over(w))
-        return settled(w);
+        return sni_wait_settled(w);
     if (until.ns == SN_FOREVER.ns || why != 0)
         w->ops->suspend(exec, w);
     else
         w->ops->suspend_until(exec, w, until.ns);
-    return settled(w);
+    return sni_wait_settled(w);
 }
 
 static int wait_as_thread(struct sni_waiter *w, sn_deadline until)

@@ -29,6 +29,8 @@
 
 #include <sinew/clock.h>
 
+#include <assert.h>
+
 /* The state of a wait, see wait.c. */
 typedef SNI_ATOMIC(uint32_t) sni_wait_word;
 
@@ -70,6 +72,10 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
  *          -ENOTSUP  a fiber's executor keeps no time, and the wait is over as for -ETIMEDOUT */
 int sni_wait_commit(struct sni_waiter *w, sn_deadline until);
 
+/* The same for who has just begun `w` on `exec`. */
+static inline int sni_wait_commit_on(struct sni_waiter *w, struct sni_exec *exec,
+                                     sn_deadline until);
+
 /* Begin and commit for who counts nanoseconds: a fiber, of an executor with a place for the state
  * of its waits, that waits for ever. It is left right here: each function between the switch and
  * whoever waits is a return that the processor predicts wrongly, because others have returned
@@ -97,12 +103,12 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
 
 /* Whether `until` has passed: what a wait that ended with -ETIMEDOUT asks if it must know whether
  * that was its own deadline, or one of a scope around it. */
-bool sni_wait_is_past(sn_deadline until);
+static inline bool sni_wait_is_past(sn_deadline until);
+bool sni_wait_is_past_now(int64_t until_ns); /* asks the clock */
 
-/* After begin: not to be cancelled before sni_wait_hook, and then by w->interrupt alone; what was
- * lent has w. For waits that end only when somebody else has let go, like the kernel. */
-void sni_wait_hold(struct sni_waiter *w);
-void sni_wait_hook(struct sni_waiter *w);
+/* After begin: not to be cancelled before the owner sleeps, and then by w->interrupt alone; what
+ * was lent has w. For waits that end only when somebody else has let go, like the kernel. */
+static inline void sni_wait_hold(struct sni_waiter *w);
 
 /* From now on, or no longer, the waits of the running fiber are not cancelled. Nothing happens to a
  * thread, nor to a fiber that cannot be cancelled anyway.
@@ -149,7 +155,8 @@ struct sni_wake {
 static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struct sni_wake *wake);
 void sni_wait_wake_slow(struct sni_wake wake);
 
-/* The same for who has seen that it is a fiber, whose w->ops->resumes_late is not set. */
+/* As sni_wait_claim, for who has seen that it is no thread (w->ops is set); and if it holds a lock
+ * that must not be held for long, that w->ops->resumes_late is not set. */
 static inline bool sni_wait_claim_quick(struct sni_waiter *w, int result);
 
 /* By value, so that a wake that nobody owes is never in memory. */
@@ -187,6 +194,22 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
     sni_wait_word *word = sni_wait_word_of(w);
     uint32_t before = sni_atomic_load(word, relaxed);            /* relaxed: as above */
     sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
+}
+
+static inline void sni_wait_hold(struct sni_waiter *w)
+{
+    if (w->wait_at == 0)
+        return; /* nobody can cancel it */
+    sni_wait_word *word = sni_wait_word_of(w);
+    /* relaxed, both: not published. Who has cancelled it since the begin is forgotten: that the
+     * task is to end is remembered elsewhere, and found when it has parked */
+    uint32_t before = sni_atomic_load(word, relaxed);
+    sni_atomic_store(word, (before & SNI_WAIT_SHIELDED) | SNI_WAIT_HELD, relaxed);
+}
+
+static inline bool sni_wait_is_past(sn_deadline until)
+{
+    return until.ns <= 0 || (until.ns != SN_FOREVER.ns && sni_wait_is_past_now(until.ns));
 }
 
 static inline bool sni_wait_is_claimed_(uint32_t state)
@@ -260,16 +283,25 @@ static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struc
     return true;
 }
 
+/* What follows `found` when its owner sleeps; what was held is hooked from then on. */
+static inline uint32_t sni_wait_parked_(uint32_t found)
+{
+    static_assert(SNI_WAIT_HOOKED == SNI_WAIT_HELD << 2, "the one becomes the other by a shift");
+    uint32_t held = found & SNI_WAIT_HELD;
+    return (found ^ held) | held << 2 | SNI_WAIT_PARKED;
+}
+
 static inline bool sni_wait_park(sni_wait_word *word)
 {
-    uint32_t found = SNI_WAIT_OPEN;
+    /* acquire: pairs with claim, here and below; OPEN, with or without other bits, or over */
+    uint32_t found = sni_atomic_load(word, acquire);
     do {
         if (sni_wait_is_claimed_(found))
             return true;
-        /* seq_cst: releases the saved registers to the claimer; and see "Orders" in wait.c. acquire
-         * on failure: pairs with claim */
+        /* seq_cst: releases the saved registers to the claimer, and what was lent to who cancels;
+         * and see "Orders" in wait.c */
     } while (
-        sni_unlikely(!sni_atomic_cas(word, &found, found | SNI_WAIT_PARKED, seq_cst, acquire)));
+        sni_unlikely(!sni_atomic_cas(word, &found, sni_wait_parked_(found), seq_cst, acquire)));
     return false;
 }
 
@@ -299,6 +331,23 @@ static inline int sni_wait_commit_near(struct sni_waiter *w, struct sni_exec *ex
     /* acquire: pairs with the release in sni_wait_claim */
     uint32_t state = sni_atomic_load(word, acquire);
     sni_assert(sni_wait_is_claimed_(state), "a fiber was resumed although nobody ended its wait");
+    return sni_wait_result_of_(state);
+}
+
+/* The result of a fiber's wait that is over, when nobody touches its frame any more. */
+int sni_wait_settled(const struct sni_waiter *w);
+
+static inline int sni_wait_commit_on(struct sni_waiter *w, struct sni_exec *exec, sn_deadline until)
+{
+    if (sni_unlikely(until.ns != SN_FOREVER.ns || w->wait_at == 0))
+        return sni_wait_commit(w, until);
+    const sni_wait_word *word = sni_wait_word_of(w);
+    /* acquire, twice: pairs with the release in sni_wait_claim */
+    if (sni_likely(!sni_wait_is_claimed_(sni_atomic_load(word, acquire))))
+        exec->ops->suspend(exec, w);
+    uint32_t state = sni_atomic_load(word, acquire);
+    if (sni_unlikely((state & (SNI_WAIT_PINNED | SNI_WAIT_STATE)) != SNI_WAIT_CLAIMED))
+        return sni_wait_settled(w);
     return sni_wait_result_of_(state);
 }
 

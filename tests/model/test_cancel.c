@@ -326,11 +326,11 @@ TEST(cancel_a_fiber_at_a_channel_has_its_element_or_leaves_it, .limit_s = 60, .l
 
 /* ---- planted --------------------------------------------------------------------------------- */
 
-TEST(cancel_planted_hook_without_compare_and_swap_is_found)
+TEST(cancel_planted_park_without_compare_and_swap_is_found)
 {
     model_finds(
         &join_or_cancel,
-        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_hook"},
+        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_wait_park"},
         "deadlock");
 }
 

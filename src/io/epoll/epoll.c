@@ -207,13 +207,16 @@ static int keep(struct epoll *e, struct sni_slot *slot, int fd)
 /* Somebody has tried since `ticket` and found none of `events`. */
 static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
 {
+    if (sni_likely(ticket ==
+                   slot->sequence)) { /* the newest; or both are 0, and nothing is ready */
+        slot->ready &= (uint8_t)~events;
+        return;
+    }
     if (ticket == 0)
         return;
-    for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
-        bool newest = ticket == slot->sequence || sni_slot_is_not_older(ticket, slot->seen[i]);
-        if ((events & 1u << i) != 0 && newest)
+    for (int i = 0; i < SNI_SLOT_EVENTS; i++)
+        if ((events & 1u << i) != 0 && sni_slot_is_not_older(ticket, slot->seen[i]))
             slot->ready &= (uint8_t)~(1u << i);
-    }
 }
 
 static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
@@ -244,16 +247,16 @@ static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op 
         complete(e, op, ready);
 }
 
-/* Tell the first waiter of each event, and have the kernel look again for the others. */
-static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
+static void tell(struct epoll *e, struct sni_slot *slot, struct sni_op *op, unsigned told)
 {
-    slot->sequence = sni_slot_next(slot->sequence);
-    for (int i = 0; i < SNI_SLOT_EVENTS; i++) {
-        if ((told & 1u << i) != 0)
-            slot->seen[i] = slot->sequence;
-    }
-    slot->ready |= (uint8_t)told;
+    op->flags = slot->sequence;
+    complete(e, op, op->events & told);
+}
 
+/* Tell the first waiter of each event, and have the kernel look again for the others. */
+static SNI_NEVER_INLINE unsigned tell_first(struct epoll *e, struct sni_slot *slot, int fd,
+                                            unsigned told)
+{
     unsigned n = 0;
     unsigned untold = told;
     bool others = false;
@@ -264,8 +267,7 @@ static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsig
         unsigned hit = op->events & told;
         if ((hit & untold) != 0) {
             untold &= ~hit;
-            op->flags = slot->sequence;
-            complete(e, op, hit);
+            tell(e, slot, op, told);
             n++;
         } else if (hit != 0) {
             others = true;
@@ -276,6 +278,29 @@ static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsig
     if (others && control(e, EPOLL_CTL_MOD, fd, kept_events, data_of(slot, fd)) < 0)
         n += tell_all(e, slot, told);
     return n;
+}
+
+static inline void see(struct sni_slot *slot, unsigned told, int i)
+{
+    slot->seen[i] = (told & 1u << i) != 0 ? slot->sequence : slot->seen[i];
+}
+
+static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
+{
+    slot->sequence = sni_slot_next(slot->sequence);
+    see(slot, told, 0); /* written out: a loop is longer */
+    see(slot, told, 1);
+    see(slot, told, 2);
+    slot->ready |= (uint8_t)told;
+
+    struct sni_list *first = slot->waiters.next;
+    if (first == &slot->waiters)
+        return 0;
+    if (sni_likely(first->next == &slot->waiters && (op_of(first)->events & told) != 0)) {
+        tell(e, slot, op_of(first), told);
+        return 1;
+    }
+    return tell_first(e, slot, fd, told);
 }
 
 /* ---- strangers --------------------------------------------------------------------------- */
@@ -306,7 +331,8 @@ static void wait_stranger(struct epoll *e, struct sni_slot *slot, struct sni_op 
         refuse_all(e, slot, rc);
 }
 
-static unsigned stranger_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
+static SNI_NEVER_INLINE unsigned stranger_event(struct epoll *e, struct sni_slot *slot, int fd,
+                                                unsigned told)
 {
     unsigned n = tell_all(e, slot, told);
     int rc = sni_list_empty(&slot->waiters) ? 0 : arm(e, slot, fd);

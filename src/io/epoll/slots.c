@@ -10,14 +10,6 @@
 
 #include <stdlib.h>
 
-struct sni_slot *sni_slots_find(const struct sni_slots *slots, int fd)
-{
-    size_t chunk = (size_t)fd / SNI_SLOTS_CHUNK;
-    if (fd < 0 || chunk >= slots->count || slots->chunks[chunk] == NULL)
-        return NULL;
-    return &slots->chunks[chunk][fd % SNI_SLOTS_CHUNK];
-}
-
 static int grow(struct sni_slots *slots, size_t need)
 {
     size_t count = slots->count == 0 ? 4 : slots->count;

@@ -3,6 +3,7 @@
 #ifndef SINEW_IO_EPOLL_SLOTS_H
 #define SINEW_IO_EPOLL_SLOTS_H
 
+#include "base/compiler.h"
 #include "base/list.h"
 #include "io/driver.h"
 
@@ -55,7 +56,13 @@ struct sni_slots {
 };
 
 /* The slot of `fd`, or NULL if it was never asked for by sni_slots_make. */
-struct sni_slot *sni_slots_find(const struct sni_slots *slots, int fd);
+static inline struct sni_slot *sni_slots_find(const struct sni_slots *slots, int fd)
+{
+    size_t chunk = (unsigned)fd / SNI_SLOTS_CHUNK; /* of a negative number: more than there are */
+    if (sni_unlikely(chunk >= slots->count || slots->chunks[chunk] == NULL))
+        return NULL;
+    return &slots->chunks[chunk][(unsigned)fd % SNI_SLOTS_CHUNK];
+}
 
 /* The same, made if needed. `fd` is not negative.
  *

@@ -19,14 +19,7 @@ static size_t at_most(size_t bytes)
     return bytes < BYTES_MAX ? bytes : BYTES_MAX;
 }
 
-static unsigned mask_of(unsigned events)
-{
-    return ((events & SNI_READABLE) != 0 ? POLLIN | POLLRDHUP : 0u) |
-           ((events & SNI_WRITABLE) != 0 ? POLLOUT : 0u) |
-           ((events & SNI_PRIORITY) != 0 ? POLLPRI : 0u);
-}
-
-unsigned sni_uring_mask(const struct sni_op *op)
+unsigned sni_uring_mask_of_other(const struct sni_op *op)
 {
     switch ((enum sni_op_kind)op->kind) {
     case SNI_OP_CONNECT:
@@ -44,12 +37,7 @@ unsigned sni_uring_mask(const struct sni_op *op)
     case SNI_OP_KINDS:
         break;
     }
-    return mask_of(op->events);
-}
-
-bool sni_uring_mask_is_hit(const struct sni_op *op, unsigned there)
-{
-    return (there & (sni_uring_mask(op) | POLLERR | POLLHUP | POLLNVAL)) != 0;
+    return 0;
 }
 
 unsigned sni_uring_events(const struct sni_op *op, unsigned there)

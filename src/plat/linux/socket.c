@@ -6,24 +6,49 @@
  *
  * The two that every request makes go past the C library, for which they are points where a thread
  * may be cancelled: in a process with threads that is two compare and swaps for each, and neither
- * waits. Sanitizers, though, must see them: bytes that come from a descriptor are initialised, and
- * happen after they were sent. */
+ * waits. Where we know how, they are written out: syscall(3) takes its arguments apart, and has its
+ * result in two places. Sanitizers, though, must see them: bytes that come from a descriptor are
+ * initialised, and happen after they were sent. */
 #include "plat/socket.h"
+
+#include "base/compiler.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static inline ptrdiff_t or_errno(ptrdiff_t rc)
+{
+    return sni_unlikely(rc < 0) ? -errno : rc;
+}
+
 #if defined(SINEW_FIBER_NOTES) || !defined(SYS_recvfrom) || !defined(SYS_sendto)
-#define RECV(fd, buf, bytes, flags) recv(fd, buf, bytes, flags)
-#define SEND(fd, buf, bytes, flags) send(fd, buf, bytes, flags)
+#define RECV(fd, buf, bytes, flags) or_errno(recv(fd, buf, bytes, flags))
+#define SEND(fd, buf, bytes, flags) or_errno(send(fd, buf, bytes, flags))
 #else
-#define RECV(fd, buf, bytes, flags) \
-    syscall(SYS_recvfrom, (long)(fd), buf, bytes, (long)(flags), NULL, NULL)
-#define SEND(fd, buf, bytes, flags) \
-    syscall(SYS_sendto, (long)(fd), buf, bytes, (long)(flags), NULL, 0L)
+#define RECV(fd, buf, bytes, flags) call(SYS_recvfrom, fd, (uintptr_t)(buf), bytes, flags)
+#define SEND(fd, buf, bytes, flags) call(SYS_sendto, fd, (uintptr_t)(buf), bytes, flags)
+
+/* recvfrom or sendto without an address. Returns what the kernel does: the result, or -errno. */
+static inline ptrdiff_t call(long number, int fd, uintptr_t buf, size_t bytes, int flags)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+    register long r10 __asm__("r10") = flags;
+    register long r8 __asm__("r8") = 0;
+    register long r9 __asm__("r9") = 0;
+    long rc = number;
+    __asm__ volatile("syscall"
+                     : "+a"(rc)
+                     : "D"((long)fd), "S"(buf), "d"(bytes), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return rc;
+#else
+    return or_errno(syscall(number, (long)fd, buf, bytes, (long)flags, NULL, 0L));
+#endif
+}
 #endif
 
 /* Made anew until no signal interrupts; -errno of the last. */
@@ -117,14 +142,18 @@ int sni_plat_accept(int fd, struct sockaddr *addr, uint32_t *bytes)
 ptrdiff_t sni_plat_recv(int fd, void *buf, size_t bytes, int flags)
 {
     ptrdiff_t rc;
-    RETRY(rc, RECV(fd, buf, bytes, flags | MSG_DONTWAIT));
+    do {
+        rc = RECV(fd, buf, bytes, flags | MSG_DONTWAIT);
+    } while (sni_unlikely(rc == -EINTR));
     return rc;
 }
 
 ptrdiff_t sni_plat_send(int fd, const void *buf, size_t bytes, int flags)
 {
     ptrdiff_t rc;
-    RETRY(rc, SEND(fd, buf, bytes, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    do {
+        rc = SEND(fd, buf, bytes, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sni_unlikely(rc == -EINTR));
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "mem/arena.h"
+#include "mem/arena_find.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -78,6 +79,45 @@ TEST(no_number_that_is_not_a_handle_is_taken_for_one)
         CHECK_PTR_EQ(sni_arena_find(handle ^ bit), NULL);
     free(heap);
     sni_record_put(&cache, r);
+    sni_record_cache_finish(&cache);
+}
+
+/* What is found in one step is what is found in many: of records of one line, and no others. */
+TEST(a_record_of_one_line_is_found_in_one_step_and_nothing_else_is)
+{
+    begin();
+    struct sni_record *line;
+    struct sni_record *lines;
+    struct sni_record *cached;
+    CHECK_EQ(sni_record_take(SNI_RECORD_STEP, &line), 0);
+    CHECK_EQ(sni_record_take(SNI_RECORD_STEP + 1, &lines), 0);
+    CHECK_EQ(sni_record_get(&cache, SNI_RECORD_STEP, &cached), 0);
+    uint64_t handle = sni_record_handle(line);
+    line->own = (void *)(uintptr_t)(handle >> 48); /* at + 8 there is a generation, too */
+    CHECK_PTR_EQ(sni_arena_find_step(handle), line);
+    CHECK_PTR_EQ(sni_arena_find_other(handle), line);
+    uint64_t wrong[] = {0,
+                        1,
+                        UINT64_MAX,
+                        (uintptr_t)line,
+                        (uintptr_t)&line,
+                        handle + 8,
+                        handle + SNI_RECORD_STEP,
+                        handle ^ UINT64_C(1) << 48,
+                        handle + (UINT64_C(2) << 48),
+                        handle + SNI_ARENA_CHUNK_BYTES * UINT64_C(1000),
+                        sni_record_handle(lines),
+                        sni_record_handle(cached)};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        CHECK_PTR_EQ(sni_arena_find_step(wrong[i]), NULL);
+    sni_record_give(line);
+    CHECK_PTR_EQ(sni_arena_find_step(handle), NULL);
+    CHECK_EQ(sni_record_take(SNI_RECORD_STEP, &line), 0);
+    CHECK_PTR_EQ(sni_arena_find_step(handle), NULL);
+    CHECK_PTR_EQ(sni_arena_find_step(sni_record_handle(line)), line);
+    sni_record_give(line);
+    sni_record_give(lines);
+    sni_record_put(&cache, cached);
     sni_record_cache_finish(&cache);
 }
 
