@@ -28,6 +28,7 @@
 #include "sched/inject.h"
 #include "sched/lottery.h"
 #include "sched/runq.h"
+#include "sched/spin.h"
 #include "sched/victims.h"
 #include "task/task.h"
 #include "timer/alarm.h"
@@ -97,8 +98,7 @@ struct sni_worker {
     SNI_ATOMIC(uintptr_t) idle_sp;          /* where its loop sleeps or stands still; as above   */
     uint32_t looks_seen;                    /* the watcher's                                     */
     uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
-    int spin_credit;                        /* see world.c                                       */
-    int spin_skipped;
+    struct sni_spin spin;
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
     struct sni_context native;
@@ -259,7 +259,6 @@ void sni_world_sleep(struct sni_worker *w);
 void sni_world_wake(struct sni_worker *w);
 void sni_world_want_watch(struct sni_worker *w);
 int sni_world_spin_rounds(struct sni_worker *w);
-void sni_world_spun(struct sni_worker *w, bool found);
 
 /* embed.c: a scheduler in a foreign loop. */
 void sni_embed_tell(struct sni_sched *sched);

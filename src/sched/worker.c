@@ -421,14 +421,14 @@ static struct sni_task *search(struct sni_worker *w)
             (void)(is_last ? sni_world_glance(w) : sni_world_look(w));
         struct sni_task *task = w->searching ? sni_worker_search(w) : sni_worker_pick(w);
         if (task != NULL) {
-            if (looks > 1 && i > 0) /* the first look found what had come before */
-                sni_world_spun(w, true);
+            if (looks > 1)
+                sni_spin_found(&w->spin, i);
             return task;
         }
         pause_for(SPIN_PAUSES);
     }
     if (looks > 1)
-        sni_world_spun(w, false);
+        sni_spin_missed(&w->spin);
     return NULL;
 }
 

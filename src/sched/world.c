@@ -24,12 +24,9 @@
  * is not taken stays in the kernel's own queue, in order, instead of flooding ours.
  *
  * Before it sleeps, a worker that has operations under way looks again and again for some tens of
- * microseconds, since sleeping and being woken costs more than that; if it has paid lately. Each
- * time that something came in time is worth two that nothing did, up to a limit, and so is a sleep
- * that was short; a worker without credit tries only now and then. So one that answers at once is
- * quick, and one that waits long does not burn the processor. Nor does that one make two system
- * calls for each wait: its one look is a *glance* (driver.h), and the call that sleeps also hands
- * over what is to be waited for.
+ * microseconds, if that has paid lately (spin.h). One that does not makes no two system calls for
+ * each wait either: its one look is a *glance* (driver.h), and the call that sleeps also hands over
+ * what is to be waited for.
  *
  * Virtual time (single-threaded schedulers) stands still while a task can run. When none can, it
  * jumps to the next alarm instead of sleeping. Operations on descriptors are real all the same. */
@@ -43,9 +40,6 @@ enum {
     WATCH_NS = 5000000,       /* between two looks at the busy                           */
     WATCH_STUCK_NS = 1000000, /* while one of them is stuck                             */
     WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
-    CREDIT_MAX = 8,           /* of spinning                                             */
-    CREDIT_TRY = 16,          /* without credit: every so many sleeps it is tried         */
-    SPIN_ROUNDS = 150,        /* looks before sleeping                                   */
     SHORT_NS = 100000,        /* a sleep that should have been a spin                     */
 };
 
@@ -95,6 +89,7 @@ void sni_world_init(struct sni_worker *w)
     /* relaxed: no other thread yet. Virtual time begins at a second: 0 is SN_NOWAIT */
     sni_atomic_store(&w->virtual_ns, SN_S(1), relaxed);
     sni_clockwork_init(&w->clockwork, now_of(w), w->sched->config.tick_ns);
+    sni_spin_init(&w->spin);
     w->exec.exec.clockwork = &w->clockwork;
 }
 
@@ -283,7 +278,7 @@ static void sleep_until(struct sni_worker *w, int64_t until_ns)
     sni_driver_wait(driver, until_ns);
     (void)sni_parker_end(&w->parker);
     if (sni_plat_now_ns() - since_ns < SHORT_NS)
-        sni_world_spun(w, true);
+        sni_spin_slept_short(&w->spin);
 }
 
 void sni_world_wake(struct sni_worker *w)
@@ -352,17 +347,5 @@ int sni_world_spin_rounds(struct sni_worker *w)
     const struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed);
     if (driver == NULL || sni_driver_pending(driver) == 0 || w->sched->config.virtual_time)
         return 1;
-    if (w->spin_credit > 0 || ++w->spin_skipped == CREDIT_TRY) {
-        w->spin_skipped = 0;
-        return SPIN_ROUNDS;
-    }
-    return 1;
-}
-
-void sni_world_spun(struct sni_worker *w, bool found)
-{
-    if (found)
-        w->spin_credit = w->spin_credit + 2 < CREDIT_MAX ? w->spin_credit + 2 : CREDIT_MAX;
-    else if (w->spin_credit > 0)
-        w->spin_credit--;
+    return sni_spin_looks(&w->spin);
 }

@@ -283,12 +283,13 @@ static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struc
     return true;
 }
 
-/* What follows `found` when its owner sleeps; what was held is hooked from then on. */
+/* What follows `found`, which is OPEN, when its owner sleeps; what was held is hooked from then on:
+ * the one bit goes away and the other comes by adding thrice the first. */
 static inline uint32_t sni_wait_parked_(uint32_t found)
 {
-    static_assert(SNI_WAIT_HOOKED == SNI_WAIT_HELD << 2, "the one becomes the other by a shift");
-    uint32_t held = found & SNI_WAIT_HELD;
-    return (found ^ held) | held << 2 | SNI_WAIT_PARKED;
+    static_assert(SNI_WAIT_HELD + 3 * SNI_WAIT_HELD == SNI_WAIT_HOOKED,
+                  "the one becomes the other");
+    return found + 3 * (found & SNI_WAIT_HELD) + SNI_WAIT_PARKED;
 }
 
 static inline bool sni_wait_park(sni_wait_word *word)
