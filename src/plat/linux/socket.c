@@ -13,6 +13,7 @@
 
 #include "base/compiler.h"
 
+#include <sinew/annotate.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static inline ptrdiff_t or_errno(ptrdiff_t rc)
+SN_UNUSED static inline ptrdiff_t or_errno(ptrdiff_t rc)
 {
     return sni_unlikely(rc < 0) ? -errno : rc;
 }
