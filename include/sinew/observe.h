@@ -43,6 +43,8 @@ typedef void sn_stuck_fn(const sn_stuck *task, void *arg);
  * waits that any of several others could end, at channels, semaphores, conditions and so on
  * (sn_leaks).
  *
+ * Wants some 16 KiB of stack, of which the default has enough.
+ *
  * Suspends: no.   Threads: any; `rt` must not be shut down meanwhile.
  * Returns  the number of cycles
  *          -EINVAL  `rt` is NULL, and the caller is no task

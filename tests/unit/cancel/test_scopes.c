@@ -118,6 +118,12 @@ out:
 
 /* ---- shields --------------------------------------------------------------------------------- */
 
+static int sleeps_a_little(void *arg)
+{
+    (void)arg;
+    return sn_sleep(1);
+}
+
 TASK_TEST(a_shield_keeps_what_is_around_it_away)
 {
     (void)arg;
@@ -145,6 +151,30 @@ TASK_TEST(a_shield_keeps_what_is_around_it_away)
         CHECK_STR_EQ(sn_cancel_reason(), "outside");
     }
     CHECK_EQ(sn_sleep(1), 0);
+    return 0;
+}
+
+/* Cancelled from inside the shield, and not before: the wait in it goes on, as do its children. */
+TASK_TEST(a_cancel_that_comes_while_a_shield_is_up_waits_for_its_end)
+{
+    (void)arg;
+    int rc = 1;
+    SN_SCOPE(g) {
+        SN_DEADLINE(NEVER) {
+            SN_SHIELD(SN_FOREVER) {
+                SN_SCOPE(inner, .result = &rc) {
+                    sn_group_cancel(g, "outside");
+                    CHECK(!sn_cancelled());
+                    CHECK_EQ(sn_sleep(1), 0);
+                    CHECK_EQ(sn_group_spawn(inner, sleeps_a_little, NULL), 0);
+                }
+                CHECK_EQ(sn_sleep(1), 0);
+            }
+            WAITS_WITH(-ECANCELED);
+        }
+        WAITS_WITH(-ECANCELED);
+    }
+    CHECK_EQ(rc, 0);
     return 0;
 }
 
