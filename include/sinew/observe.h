@@ -43,8 +43,6 @@ typedef void sn_stuck_fn(const sn_stuck *task, void *arg);
  * waits that any of several others could end, at channels, semaphores, conditions and so on
  * (sn_leaks).
  *
- * Wants some 16 KiB of stack, of which the default has enough.
- *
  * Suspends: no.   Threads: any; `rt` must not be shut down meanwhile.
  * Returns  the number of cycles
  *          -EINVAL  `rt` is NULL, and the caller is no task
@@ -69,6 +67,8 @@ SN_API int sn_deadlocks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
  * What it does not see: tasks whose handles are still in memory that nobody will read, such as a
  * block that was not freed; and those that wait at locks, events and so on in static variables or
  * on the heap, where there may be ways to get at them that no word of memory shows.
+ *
+ * Wants some 16 KiB of stack, of which the default has enough.
  *
  * Suspends: no, but other tasks stand still.   Threads: any; `rt` must not be shut down meanwhile.
  * Returns  the number of tasks
