@@ -8,7 +8,9 @@
  * anything else, so it wakes nobody. And signal handlers might, so there must be none.
  *
  * Then nothing moves any more, and what follows needs no care for races: it is done by the last
- * worker, on its way to sleep, and if two fall asleep at once, by the first to take the lock.
+ * worker, on its way to sleep, and if two fall asleep at once, by the first to take the lock. While
+ * it is not so, the question is put again for some time: who has just spawned a task may be on its
+ * way to the join.
  *
  * To end the run is to end the joins of those threads with -EDEADLK, as a cancellation would, and
  * to let those return who wait for the end of all. */
@@ -202,15 +204,16 @@ static void end_waits(struct sni_snapshot *snap, struct sni_worker *w)
             sni_wait_interrupt(snap->nodes[i].joiner, -EDEADLK);
 }
 
-static bool judge(struct sni_sched *sched, struct sni_worker *w, bool ends)
+static enum sni_verdict judge(struct sni_sched *sched, struct sni_worker *w, bool ends)
 {
     struct sni_snapshot snap = {.sched = sched};
     if (!sni_mutex_trylock(&sched->inspection))
-        return false;
+        return SNI_ASK_LATER;
     uint64_t turns = sni_sched_turns(sched);
     /* relaxed, both: under the lock */
     bool is_new = sni_atomic_load(&sched->told_at, relaxed) != turns;
-    bool hopeless = is_new || ends ? is_hopeless(sched, &snap) : false;
+    bool asked = is_new || ends;
+    bool hopeless = asked && is_hopeless(sched, &snap);
     if (hopeless && is_new)
         print_all(&snap);
     if (hopeless)
@@ -219,15 +222,17 @@ static bool judge(struct sni_sched *sched, struct sni_worker *w, bool ends)
         end_waits(&snap, w);
     sni_snapshot_finish(&snap);
     sni_mutex_unlock(&sched->inspection);
-    return hopeless && ends && sched->config.single_threaded;
+    if (hopeless && ends && sched->config.single_threaded)
+        return SNI_LOOK_AGAIN;
+    return asked && !hopeless ? SNI_ASK_LATER : SNI_SLEEP_ON;
 }
 
-bool sni_report_asleep(struct sni_sched *sched, struct sni_worker *w)
+enum sni_verdict sni_report_asleep(struct sni_sched *sched, struct sni_worker *w)
 {
     return judge(sched, w, false);
 }
 
-bool sni_end_asleep(struct sni_sched *sched, struct sni_worker *w)
+enum sni_verdict sni_end_asleep(struct sni_sched *sched, struct sni_worker *w)
 {
     return judge(sched, w, true);
 }

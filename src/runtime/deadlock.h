@@ -20,7 +20,7 @@ void sni_print_stuck(const sn_stuck *task, void *arg);
 void sni_print_cycles(struct sni_snapshot *snap, unsigned cycles);
 
 /* As sni_sched_config.all_asleep: the first reports only, the second ends the run as well. */
-bool sni_report_asleep(struct sni_sched *sched, struct sni_worker *w);
-bool sni_end_asleep(struct sni_sched *sched, struct sni_worker *w);
+enum sni_verdict sni_report_asleep(struct sni_sched *sched, struct sni_worker *w);
+enum sni_verdict sni_end_asleep(struct sni_sched *sched, struct sni_worker *w);
 
 #endif

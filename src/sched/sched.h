@@ -98,6 +98,8 @@ struct sni_worker {
     SNI_ATOMIC(uintptr_t) idle_sp;          /* where its loop sleeps or stands still; as above   */
     uint32_t looks_seen;                    /* the watcher's                                     */
     uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
+    uint32_t doubts;                        /* how often all_asleep was not sure,                */
+    uint64_t doubted_at;                    /* when sni_sched_turns was this                     */
     struct sni_spin spin;
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
@@ -126,6 +128,13 @@ struct sni_worker {
     unsigned near_n;   /* immutable                                                   */
 };
 
+/* What a worker does that has asked whether all are asleep for good. */
+enum sni_verdict {
+    SNI_SLEEP_ON,
+    SNI_LOOK_AGAIN, /* at once: the run was ended                                            */
+    SNI_ASK_LATER,  /* somebody may wake a task; or is just about to wait, or to end         */
+};
+
 struct sni_sched_config {
     unsigned workers;
     bool single_threaded;
@@ -145,9 +154,8 @@ struct sni_sched_config {
     const char *name;
     uint64_t seed;
     /* All workers are asleep and nothing is under way, but tasks are alive: called by the last
-     * worker before it sleeps for good. NULL: nobody wants to know. Returns true if the worker is
-     * to look again instead. */
-    bool (*all_asleep)(struct sni_sched *sched, struct sni_worker *w);
+     * worker before it sleeps for good. NULL: nobody wants to know. */
+    enum sni_verdict (*all_asleep)(struct sni_sched *sched, struct sni_worker *w);
 };
 
 struct sni_sched {

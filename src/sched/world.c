@@ -41,6 +41,9 @@ enum {
     WATCH_STUCK_NS = 1000000, /* while one of them is stuck                             */
     WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
     SHORT_NS = 100000,        /* a sleep that should have been a spin                     */
+    DOUBT_NS = 1000000,       /* until it is asked again whether all are asleep; then     */
+    DOUBT_GROWTH = 4,         /* as much longer, and                                      */
+    DOUBTS = 6,               /* that often: 1.4 s in all                                 */
 };
 
 /* ---- time ------------------------------------------------------------------------------- */
@@ -242,13 +245,11 @@ void sni_world_want_watch(struct sni_worker *w)
  * before it saw that we were awake, and we find the mark; or it marks itself later, and then finds
  * us asleep like all others, and has nobody to look for (both fence in between). If there is a
  * mark, this question is for the watcher, which will fall asleep later than we. Threads outside are
- * not seen from here. */
+ * not seen from here, also those that are just queueing something: all_asleep counts them. */
 static bool is_all_quiet(struct sni_worker *w)
 {
     struct sni_sched *sched = w->sched;
-    /* relaxed, both: the fence, see above */
-    if (sni_atomic_load(&sched->watched, relaxed) != 0 ||
-        sni_atomic_load(&sched->visitors, relaxed) != 0)
+    if (sni_atomic_load(&sched->watched, relaxed) != 0) /* relaxed: the fence, see above */
         return false;
     for (unsigned i = 0; i < sched->workers_n; i++) {
         struct sni_worker *other = &sched->workers[i];
@@ -259,14 +260,37 @@ static bool is_all_quiet(struct sni_worker *w)
     return sni_sched_alive(sched) != 0;
 }
 
+/* All is quiet, but it is not sure that it will be: the thread that has spawned the last task has
+ * yet to come to its join, one that has ended is still in the kernel's list. Nobody tells us when
+ * that is over, so sleep and look again; not without end, for it may also be a thread that waits
+ * for something else, and an idle runtime sleeps for good. */
+static int64_t doubt(struct sni_worker *w)
+{
+    uint64_t turns = sni_sched_turns(w->sched);
+    if (w->doubted_at != turns)
+        w->doubts = 0;
+    w->doubted_at = turns;
+    if (w->doubts == DOUBTS)
+        return INT64_MAX;
+    int64_t ns = DOUBT_NS;
+    for (uint32_t i = 0; i < w->doubts; i++)
+        ns *= DOUBT_GROWTH;
+    w->doubts++;
+    return sni_plat_now_ns() + ns;
+}
+
 /* ---- sleeping --------------------------------------------------------------------------- */
 
 static void sleep_until(struct sni_worker *w, int64_t until_ns)
 {
     struct sni_sched *sched = w->sched;
-    if (sched->config.all_asleep != NULL && until_ns == INT64_MAX && is_all_quiet(w) &&
-        sched->config.all_asleep(sched, w))
-        return;
+    if (sched->config.all_asleep != NULL && until_ns == INT64_MAX && is_all_quiet(w)) {
+        enum sni_verdict verdict = sched->config.all_asleep(sched, w);
+        if (verdict == SNI_LOOK_AGAIN)
+            return;
+        if (verdict == SNI_ASK_LATER)
+            until_ns = doubt(w);
+    }
     struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
     if (driver == NULL) {
         (void)sni_parker_park(&w->parker, until_ns);

@@ -6,7 +6,9 @@
 #include "unit/task/with_runtime.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 static const sn_runtime_options kinds_of_runtime[] = {
@@ -108,6 +110,57 @@ TEST(it_is_seen_whichever_worker_falls_asleep_last, .limit_s = 60)
     for (int i = 0; i < 12; i++) {
         struct said said =
             listen_to(run_it, &(struct run){&kinds_of_runtime[i % KINDS], main_sleeps_later});
+        CHECK_EQ(said.result, -EDEADLK);
+        check_sleeper(said.text);
+        free(said.text);
+    }
+}
+
+/* Who runs a task comes late to its join: it shares a processor with the worker and gives way, so
+ * that the worker falls asleep between the spawn and the join. */
+static void take_turns(int policy)
+{
+    CHECK_EQ(sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0}), 0);
+}
+
+static void worker_goes_first(unsigned index, void *arg)
+{
+    (void)index;
+    take_turns(SCHED_OTHER);
+    atomic_store((atomic_bool *)arg, true);
+}
+
+static int run_late(void *arg)
+{
+    const struct run *run = arg;
+    sn_runtime *rt = NULL;
+    never = (sn_event)SN_EVENT_INIT;
+    CHECK_EQ(sn_runtime_create(&rt, run->opts), 0);
+    while (!atomic_load((atomic_bool *)run->opts->hooks.arg))
+        usleep(100);
+    usleep(2000); /* it sleeps now, so that the spawn wakes it */
+    int rc = sn_runtime_block_on(rt, run->fn, NULL);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 2);
+    sn_runtime_destroy(rt);
+    return rc;
+}
+
+TEST(it_is_seen_although_the_caller_comes_late_to_its_join, .limit_s = 60)
+{
+    atomic_bool started;
+    sn_runtime_options opts = {.workers = 1, .deadlock = SN_DEADLOCK_END};
+    opts.hooks = (sn_hooks){.thread_started = worker_goes_first, .arg = &started};
+    cpu_set_t allowed, one;
+    CHECK_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &allowed))
+            CPU_SET(cpu, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    take_turns(SCHED_IDLE);
+    for (int i = 0; i < 10; i++) {
+        atomic_init(&started, false);
+        struct said said = listen_to(run_late, &(struct run){&opts, main_waits});
         CHECK_EQ(said.result, -EDEADLK);
         check_sleeper(said.text);
         free(said.text);
