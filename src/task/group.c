@@ -56,8 +56,7 @@ struct sni_group {
     int error;
     int winner;
     sn_policy policy;    /* immutable */
-    bool was_own_cancel; /* it is reached because of that
-                             */
+    bool was_own_cancel; /* it is reached because of that */
     bool is_open;        /* the owner's */
 };
 
@@ -153,16 +152,19 @@ static void tell_place(const struct sni_lent *lent, sni_place_fn *each, void *ar
 
 const struct sni_wait_kind sni_group_waits = {.take_back = take_back, .tell = tell_place};
 
-/* By the owner: until all members that count are gone. The wait is shielded. */
-static void wait_for_members(struct sni_group *g, const uint32_t *count)
+/* By the owner: until all members that count are gone. The wait is shielded. Returns how many are
+ * left in the background: that, too, is believed only under the lock. */
+static uint32_t wait_for_members(struct sni_group *g, const uint32_t *count)
 {
     struct sni_task *fiber = g->scope.fiber;
     bool was_shielded = sni_wait_shield_at(&fiber->wait, true);
     sni_mutex_lock(&g->lock);
     while (*count > 0)
         (void)wait_in(g, &g->joiners, SN_FOREVER);
+    uint32_t left = g->background;
     sni_mutex_unlock(&g->lock);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
+    return left;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------- */
@@ -222,11 +224,11 @@ static int close_group(struct sni_group *g, bool early)
 {
     if (early)
         sni_scope_cancel(&g->scope, -ECANCELED, "its scope was left");
-    wait_for_members(g, &g->live);
-    if (g->background > 0) { /* nobody is left but the owner and these, who cannot spawn for long */
+    /* nobody is left but the owner and those in the background, who cannot spawn for long */
+    if (wait_for_members(g, &g->live) > 0) {
         sni_scope_cancel(&g->scope, -ECANCELED, "its scope has ended");
-        wait_for_members(g, &g->background);
-        wait_for_members(g, &g->live);
+        (void)wait_for_members(g, &g->background);
+        (void)wait_for_members(g, &g->live);
     }
     sni_hooks_call(&g->hooks);
     sni_scope_leave(&g->scope);

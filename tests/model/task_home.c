@@ -20,7 +20,8 @@ static struct {
     unsigned tasks;
     bool gone;
     SNI_ATOMIC(uint32_t) visitors; /* who free a record right now: the home stays until they left */
-    SNI_ATOMIC(uint32_t) resumed;  /* of the one fiber that waits */
+    SNI_ATOMIC(uint32_t) resumed;  /* how often, the one fiber that waits */
+    uint32_t suspended;            /* as often as that, or once more      */
     SNI_ATOMIC(uint32_t) to_park;  /* what the parker is asked for */
     bool has_parker;
     struct life *waited_for; /* by that one                 */
@@ -178,12 +179,13 @@ void home_parker(struct sni_task *fiber)
 static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
 {
     (void)waiter;
+    uint32_t before = here.suspended++;
     if (here.has_parker)
         ask_parker(PARK);
     else if (sni_task_parked(exec->fiber))
-        return;
-    while (sni_atomic_load(&here.resumed, acquire) == 0) /* acquire: pairs with resume */
-        (void)sni_plat_park(&here.resumed.raw_, 0, INT64_MAX);
+        home_resume();
+    while (sni_atomic_load(&here.resumed, acquire) == before) /* acquire: pairs with resume */
+        (void)sni_plat_park(&here.resumed.raw_, before, INT64_MAX);
 }
 
 static void resume(void *fiber)
@@ -194,15 +196,10 @@ static void resume(void *fiber)
     home_resume();
 }
 
-void home_suspend_again(void)
-{
-    sni_atomic_store(&here.resumed, 0, relaxed); /* relaxed: nobody resumes a fiber that runs */
-}
-
 void home_resume(void)
 {
-    uint32_t before = sni_atomic_exchange(&here.resumed, 1, release); /* pairs with suspend */
-    MODEL_CHECK(before == 0);
+    uint32_t before = sni_atomic_fetch_add(&here.resumed, 1, release); /* pairs with suspend */
+    MODEL_CHECK(before + 1 == here.suspended);
     sni_plat_unpark(&here.resumed.raw_, 1);
 }
 

@@ -69,7 +69,4 @@ void home_quit_parker(void);
 /* The fiber that waits goes on: for a model's own hook `ready`. */
 void home_resume(void);
 
-/* By that fiber: it will wait once more. */
-void home_suspend_again(void);
-
 #endif

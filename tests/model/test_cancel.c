@@ -82,7 +82,6 @@ static void waits_twice(void)
     struct sni_task_exec me = home_exec(&fiber);
     sni_exec_set(&me.exec);
     first = wait_to_be_served();
-    home_suspend_again();
     second = wait_to_be_served();
     sni_exec_set(NULL);
 }
@@ -187,7 +186,6 @@ static void waits_in_scope_and_behind(void)
     is_open = false;
     sni_mutex_unlock(&lock);
     sni_scope_leave(&scope);
-    home_suspend_again();
     struct sni_waiter w;
     sni_wait_begin(&w);
     (void)sni_wait_claim(&w, SERVED);

@@ -27,7 +27,7 @@ static sn_group group;
 static int results[MEMBERS];
 static int closed;        /* what it came to */
 static int first_returns; /* what the first member returns */
-static bool second_was_cancelled;
+static bool second_was_cancelled, second_is_background;
 
 static void ready(struct sni_task *task)
 {
@@ -55,13 +55,19 @@ static void reset(void)
     memset(members, 0, sizeof(members));
     results[0] = results[1] = closed = 7777;
     first_returns = 0;
-    second_was_cancelled = false;
+    second_was_cancelled = second_is_background = false;
 }
 
 static void reset_failing(void)
 {
     reset();
     first_returns = -EIO;
+}
+
+static void reset_background(void)
+{
+    reset();
+    second_is_background = true;
 }
 
 static int never(void *arg)
@@ -76,7 +82,8 @@ static void owner(void)
     sni_exec_set(&me.exec);
     MODEL_CHECK(sn_group_open(&group, .results = results, .results_max = MEMBERS) == 0);
     for (int i = 0; i < MEMBERS; i++)
-        MODEL_CHECK(sn_group_spawn(&group, never, NULL) == i);
+        MODEL_CHECK(
+            sn_group_spawn(&group, never, NULL, .background = i == 1 && second_is_background) == i);
     sni_atomic_store(&spawned, 1, release); /* release: pairs with await_spawn */
     sni_plat_unpark(&spawned.raw_, MEMBERS);
     closed = sn_group_close(&group);
@@ -117,6 +124,7 @@ static void check(void)
 
 static const struct model ending = {reset, {owner, first, second}, check};
 static const struct model failing = {reset_failing, {owner, first, second}, check};
+static const struct model background = {reset_background, {owner, first, second}, check};
 
 TEST(group_is_closed_when_its_members_have_ended, .limit_s = 60)
 {
@@ -128,4 +136,10 @@ TEST(group_a_failure_cancels_the_other_or_comes_after_its_end, .limit_s = 60)
 {
     model_holds(&failing, &(struct model_options){.preemptions = 2, .random = 5000});
     model_holds(&failing, &(struct model_options){.preemptions = 1, .store_buffers = true});
+}
+
+TEST(group_is_closed_when_those_in_the_background_have_ended_too, .limit_s = 60)
+{
+    model_holds(&background, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&background, &(struct model_options){.preemptions = 1, .store_buffers = true});
 }
