@@ -46,7 +46,8 @@ typedef enum sn_deadlock_policy {
 } sn_deadlock_policy;
 
 /* What a program wants to be told, each NULL or a function, called with `arg`. They run on the
- * worker's thread, in the middle of its work: they must be short, and neither wait nor spawn. */
+ * worker's thread, in the middle of its work, or on that of who spawns from outside: they must be
+ * short, and neither wait nor spawn. */
 typedef struct sn_hooks {
     void (*thread_started)(unsigned worker, void *arg); /* before it runs the first task      */
     void (*thread_stops)(unsigned worker, void *arg);   /* after the last                     */
@@ -116,11 +117,13 @@ SN_API SN_MUST_USE int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void 
 #define sn_runtime_spawn(...) SN_RUNTIME_SPAWN_(__VA_ARGS__, )
 
 /* For programs with an event loop of their own: run the tasks of a single-threaded runtime
- * that can run now, on this thread, until none can or `until` has passed, and come back.
+ * that can run now, on this thread, until none can or `until` has passed, and come back. On virtual
+ * time, when none can, it goes on to the next deadline, once in a turn.
  *
  * Suspends: no, but runs tasks.   Threads: one at a time.
  * Returns  the number of tasks alive, at most INT32_MAX; 0: there is nothing left to do
  *          -EINVAL   the runtime has threads of its own
+ *          -EPERM    the runtime was shut down
  *          -EDEADLK  called inside a runtime (misuse)
  *          -EBUSY    another thread drives this runtime (misuse) */
 SN_API SN_MUST_USE int sn_runtime_turn(sn_runtime *rt, sn_deadline until);
@@ -148,7 +151,9 @@ SN_API int sn_runtime_stacks(sn_runtime *rt,
  * none of them can ever run again (SN_DEADLOCK_END); then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
  * the place of their spawn. Those still alive never run again: threads that join them learn
- * -ECANCELED, and nobody else may wake them from then on.
+ * -ECANCELED, and nobody else may wake them from then on. If another thread drives a
+ * single-threaded runtime, it goes on until it is through, or `until` has passed; a task that runs
+ * is waited for.
  *
  * Suspends: blocks the thread.   Threads: any outside a runtime, once.
  * Returns  the number of tasks that were still alive

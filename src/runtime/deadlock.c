@@ -7,6 +7,10 @@
  * it joins a task that has not ended, or waits without a deadline for the end of all. It cannot do
  * anything else, so it wakes nobody. And signal handlers might, so there must be none.
  *
+ * These are looked at one after the other, so a thread may have woken a task that was looked at,
+ * and wait for us when it is counted. What it did before, it has queued: if nobody else is there,
+ * still no task is queued and none has run since, then it is so.
+ *
  * Then nothing moves any more, and what follows needs no care for races: it is done by the last
  * worker, on its way to sleep, and if two fall asleep at once, by the first to take the lock. While
  * it is not so, the question is put again for some time: who has just spawned a task may be on its
@@ -156,18 +160,21 @@ static bool is_joined_by_thread(const struct sni_node *node)
     return node->joiner != NULL && node->joiner->ops == NULL;
 }
 
-/* Whether it is so; if it is, `snap` has all tasks. */
-static bool is_hopeless(struct sni_sched *sched, struct sni_snapshot *snap)
+/* Whether it is so; if it is, `snap` has all tasks. `turns` is what sni_sched_turns was before. */
+static bool is_hopeless(struct sni_sched *sched, struct sni_worker *w, uint64_t turns,
+                        struct sni_snapshot *snap)
 {
     /* relaxed: as many threads at most wait for tasks; what is so is counted below */
-    if (!is_alone(sched, sni_atomic_load(&sched->callers, relaxed)))
+    unsigned callers = sni_atomic_load(&sched->callers, relaxed);
+    if (!is_alone(sched, sched->config.single_threaded ? 0 : callers))
         return false;
     if (sni_snapshot_take(snap, sched) < 0 || snap->n != sni_sched_alive(sched))
         return false;
     unsigned joining = 0;
     for (size_t i = 0; i < snap->n; i++)
         joining += is_joined_by_thread(&snap->nodes[i]) && !sched->config.single_threaded;
-    return is_alone(sched, joining) && sni_plat_catches_signals() == 0;
+    return is_alone(sched, joining) && sni_plat_catches_signals() == 0 && sni_world_is_quiet(w) &&
+           sni_sched_turns(sched) == turns;
 }
 
 static void print_all(struct sni_snapshot *snap)
@@ -213,7 +220,7 @@ static enum sni_verdict judge(struct sni_sched *sched, struct sni_worker *w, boo
     /* relaxed, both: under the lock */
     bool is_new = sni_atomic_load(&sched->told_at, relaxed) != turns;
     bool asked = is_new || ends;
-    bool hopeless = asked && is_hopeless(sched, &snap);
+    bool hopeless = asked && is_hopeless(sched, w, turns, &snap);
     if (hopeless && is_new)
         print_all(&snap);
     if (hopeless)

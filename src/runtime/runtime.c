@@ -34,7 +34,6 @@ enum {
 struct sn_runtime {
     struct sni_sched sched;
     struct sni_driver_choice driver;
-    bool shut_down;
     bool is_stuck; /* the shutdown found tasks that can never run again, and they were listed */
 };
 
@@ -186,7 +185,6 @@ static int create(sn_runtime **out, const sn_runtime_options *opts, sn_deadlock_
     }
     config.make_driver = sni_make_driver;
     config.make_driver_arg = &rt->driver;
-    rt->shut_down = false;
     rt->is_stuck = false;
     rc = sni_sched_init(&rt->sched, &config);
     if (rc < 0) {
@@ -212,14 +210,22 @@ struct sni_sched *sni_runtime_sched(sn_runtime *rt)
     return w != NULL ? w->sched : NULL;
 }
 
+/* Who drives has come back, but not because of its task. */
+static int why_not(const struct sni_sched *sched)
+{
+    /* relaxed: set before it was made to come back */
+    bool is_stopped = sni_atomic_load(&sched->life, relaxed) == SNI_SCHED_STOPPING;
+    return is_stopped ? -ECANCELED : -EDEADLK;
+}
+
 /* The result of the task that `handle` names; or why it will never have one. */
-static int join(struct sni_sched *sched, sn_task *handle)
+static int join(struct sni_sched *sched, sn_task *handle, bool is_driven)
 {
     int rc;
-    if (!sched->config.single_threaded)
+    if (is_driven)
         rc = sni_task_wait(handle);
     else /* nobody drives it any more, so it has ended or never will */
-        rc = sni_task_look(handle) == -EAGAIN ? -EDEADLK : 0;
+        rc = sni_task_look(handle) == -EAGAIN ? why_not(sched) : 0;
     if (rc == 0)
         return sn_join(handle, NULL);
     (void)sn_detach(handle);
@@ -228,22 +234,24 @@ static int join(struct sni_sched *sched, sn_task *handle)
 
 static int wait_for(sn_runtime *rt, sn_task *handle)
 {
-    if (rt->sched.config.single_threaded) {
-        int rc = sni_sched_drive(&rt->sched, handle);
-        if (rc < 0) {
+    struct sni_sched *sched = &rt->sched;
+    bool is_driven = !sched->config.single_threaded; /* by others */
+    int rc = is_driven ? 0 : sni_sched_drive(sched, handle);
+    if (rc < 0) {
+        /* relaxed: closed by whoever drives it now, or soon */
+        is_driven = sni_atomic_load(&sched->life, relaxed) != SNI_SCHED_OPEN;
+        if (!is_driven) {
             (void)sn_detach(handle);
             return sni_misuse(rc, "two threads drive one single-threaded runtime");
         }
     }
-    return join(&rt->sched, handle);
+    return join(sched, handle, is_driven);
 }
 
 int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
 {
     if (sni_exec_current() != NULL)
         return sni_misuse(-EDEADLK, "sn_runtime_block_on or sn_run was called inside a runtime");
-    if (rt->shut_down)
-        return -EPERM;
     sn_spawn_options opts = {.at_ = "sn_runtime_block_on", .name = "main"};
     struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = &opts};
     sn_task *handle;
@@ -260,7 +268,7 @@ sn_task *sn_runtime_spawn_(sn_runtime *rt, sn_task_fn *fn, void *arg, const sn_s
 {
     struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts};
     sn_task *handle = NULL;
-    int rc = rt->shut_down ? -EPERM : sni_sched_spawn(&rt->sched, &what, !opts->detached, &handle);
+    int rc = sni_sched_spawn(&rt->sched, &what, !opts->detached, &handle);
     if (opts->error != NULL)
         *opts->error = rc;
     return handle;
@@ -273,6 +281,8 @@ int sn_runtime_turn(sn_runtime *rt, sn_deadline until)
     if (sni_exec_current() != NULL)
         return sni_misuse(-EDEADLK, "sn_runtime_turn was called inside a runtime");
     int rc = sni_sched_turn(&rt->sched, until);
+    if (rc == -EPERM)
+        return rc;
     if (rc < 0)
         return sni_misuse(rc, "two threads drive one single-threaded runtime");
     uint64_t alive = sni_sched_alive(&rt->sched);
@@ -300,11 +310,10 @@ int sn_runtime_shutdown(sn_runtime *rt, sn_deadline until)
 {
     if (sni_exec_current() != NULL)
         return sni_misuse(-EDEADLK, "sn_runtime_shutdown was called inside a runtime");
-    if (rt->shut_down)
-        return 0;
-    rt->shut_down = true;
-    SNI_SPILL_REGISTERS(); /* as above */
     struct sni_sched *sched = &rt->sched;
+    if (!sni_sched_close(sched))
+        return 0;
+    SNI_SPILL_REGISTERS(); /* as above */
     rt->is_stuck = sni_sched_wait_all(sched, until) == -EDEADLK;
     sni_sched_stop(sched);
     return sni_report_leftovers(sched, rt->is_stuck);

@@ -4,7 +4,8 @@
  * The foreign loop gives it turns, and waits for a descriptor that is readable when a turn has
  * something to do: a task was made runnable from outside (an eventfd), the driver has something to
  * reap (its own descriptor), or an alarm is due (a timer, set at the end of each turn). A driver
- * without a descriptor is asked every millisecond while it has operations. */
+ * without a descriptor is asked every millisecond while it has operations. On virtual time each
+ * turn goes on to the next alarm, once, so that the loop has its turns too. */
 #include "sched/sched.h"
 
 #include "plat/clock.h"
@@ -42,12 +43,18 @@ int sni_sched_turn(struct sni_sched *sched, sn_deadline until)
 {
     if (!sni_mutex_trylock(&sched->driver))
         return -EBUSY;
+    /* relaxed: the lock; who stops it takes it afterwards */
+    if (sni_atomic_load(&sched->life, relaxed) == SNI_SCHED_STOPPING) {
+        sni_mutex_unlock(&sched->driver);
+        return -EPERM;
+    }
     struct sni_worker *w = &sched->workers[0];
     /* acquire: pairs with sni_sched_event_fd */
     int fd = sni_atomic_load(&sched->event_fd, acquire);
     if (fd >= 0)
         sni_plat_event_clear(fd); /* before looking: a wake from now on sets it again */
     w->turn_until_ns = until.ns;
+    w->time_passed = false;
     sni_worker_run(w, SNI_DRIVE_TURN, NULL);
     if (fd >= 0) {
         if (sni_sched_has_work(sched, w))

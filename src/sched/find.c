@@ -2,10 +2,10 @@
 /* find.c - which task next, and where a runnable one is put (R40, R43, R47).
  *
  * Next, in this order: the slot (the task made runnable last, at most three in a row), the
- * worker's own ring, its inbox, the queue of all. Every 61st pick begins with the queue of
- * all, so that a busy worker does not starve it. A worker with nothing at all becomes a
- * searcher: it looks at the queue of all and then steals, first from a random victim, and on
- * its last pass also from the slots.
+ * worker's own ring, its inbox, the queue of all. Every 61st pick begins with the queue of all or,
+ * each second time, with the inbox, so that a busy worker starves neither. A worker with nothing at
+ * all becomes a searcher: it looks at the queue of all and then steals, first from a random victim,
+ * and on its last pass also from the slots.
  *
  * A task made runnable on a worker goes to that worker's slot: it is probably warm there, and
  * waking another worker costs a thousand times more than running it here. Another worker is
@@ -15,7 +15,7 @@
  * Tasks that are not of normal priority (R44) go to queues that all workers share: high and
  * critical ones to `urgent`, which three of four picks look at first, low ones to the queue of
  * all, where they wait behind the normal ones. So urgent tasks get at most three of four picks,
- * and low ones at least one of 61 times 32. */
+ * and low ones at least one of 122 times 32. */
 #include "sched/sched.h"
 
 enum {
@@ -108,24 +108,36 @@ void sni_worker_push(struct sni_worker *w, struct sni_task *task)
         sni_worker_push_back(w, sni_task_of(displaced));
 }
 
+static SNI_NEVER_INLINE void push_behind_all(struct sni_worker *w, struct sni_task *task)
+{
+    sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
+    if (w->wakes)
+        wake_one(w->sched, w);
+}
+
 /* A task that gives way: behind all others, in a LIFO scheduler too. */
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
 {
     if (sni_likely(!w->wakes && sni_worker_push_plain(w, task)))
         return;
     if (w->sched->config.lifo && !task->special)
-        sni_inject_push(&w->sched->inject, &task->link, SNI_PRIO_NORMAL);
+        push_behind_all(w, task);
     else
         sni_worker_push_back(w, task);
 }
 
 /* The task that is queued may run, end, and with it the whole runtime, before this returns: the
  * runtime is freed only when no visitor is left. It cannot be freed before the first line: the
- * task is alive. */
+ * task is alive. Once it is being stopped nothing is queued: the task never runs again, and its
+ * record may be another's while the queue still points to it. */
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
 {
-    /* acquire, release below: pairs with the wait in sni_sched_finish */
-    sni_atomic_fetch_add(&sched->visitors, 1, acquire);
+    /* seq_cst, both: the stop sees us, or we see it. release below: to await_visitors */
+    sni_atomic_fetch_add(&sched->visitors, 1, seq_cst);
+    if (sni_unlikely(sni_atomic_load(&sched->life, seq_cst) == SNI_SCHED_STOPPING)) {
+        sni_atomic_fetch_sub(&sched->visitors, 1, release);
+        return;
+    }
     if (task->local) {
         struct sni_worker *owner = &sched->workers[task->worker];
         sni_inject_push(&owner->inbox, &task->link, SNI_PRIO_NORMAL);
@@ -161,6 +173,8 @@ static struct sni_task *take_injected(struct sni_worker *w)
         local_push(w, link);
         link = next;
     }
+    if (got > 1 && w->wakes)
+        wake_one(w->sched, w); /* in between they were nowhere, and somebody fell asleep over it */
     sni_runq_slot_reset(&w->runq);
     return sni_task_of(first);
 }
@@ -194,15 +208,20 @@ static struct sni_task *draw(struct sni_worker *w)
 static struct sni_task *pick_fairly(struct sni_worker *w)
 {
     w->fair_at = w->tick + SNI_FAIR_TICK;
-    if ((int32_t)(w->tick - w->look_at) >= 0 &&
-        sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
-        sni_atomic_fetch_or(&w->detour, SNI_DETOUR_LOOK, relaxed); /* relaxed: our own */
+    if ((int32_t)(w->tick - w->look_at) >= 0) {
+        if (sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
+            sni_atomic_fetch_or(&w->detour, SNI_DETOUR_LOOK, relaxed); /* relaxed: our own */
+        else
+            w->look_at = w->tick; /* not left behind until it seems to be ahead */
+    }
     if (w->sched->config.seeded)
         return NULL;
-    struct sni_task *task = sni_task_of(sni_inject_pop(&w->inbox));
-    if (task == NULL) /* one: a share would push what is in the ring out again */
-        task = sni_task_of(sni_inject_pop(&w->sched->inject));
-    return task;
+    /* One: a share would push what is in the ring out again. Now the one first, now the other: two
+     * local tasks that give way to each other always fill the inbox. */
+    w->all_first = !w->all_first;
+    struct sni_inject *all = &w->sched->inject;
+    struct sni_runlink *link = sni_inject_pop(w->all_first ? all : &w->inbox);
+    return sni_task_of(link != NULL ? link : sni_inject_pop(w->all_first ? &w->inbox : all));
 }
 
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w)
@@ -319,7 +338,7 @@ uint32_t sni_worker_backlog(struct sni_worker *w)
 bool sni_sched_has_work(struct sni_sched *sched, struct sni_worker *w)
 {
     return sni_sched_has_shared_work(sched) || sni_inject_len(&w->inbox) > 0 || local_len(w) > 0 ||
-           w->lottery.count > 0;
+           sni_runq_slot_full(&w->runq) || w->lottery.count > 0;
 }
 
 /* ---- running a task where it is waited for ----------------------------------------------- */
@@ -348,7 +367,10 @@ bool sni_worker_take_unstarted(struct sni_task *task)
     struct sni_runlink *link = sni_deque_pop(&w->deque);
     if (link == &task->link && task->stack == NULL)
         return true;
-    if (link != NULL)
+    if (link != NULL) {
         local_push(w, link);
+        if (w->wakes)
+            wake_one(w->sched, w); /* as in take_injected */
+    }
     return false;
 }

@@ -169,21 +169,27 @@ static void ask_again(struct sni_sched *sched)
         sni_world_wake(&sched->workers[index]);
 }
 
-/* A single-threaded scheduler: its tasks run only if we run them. Those that wait for somebody
- * outside are looked after every millisecond. */
+/* A single-threaded scheduler: its tasks run only if we run them, or another thread does. Those
+ * that wait for somebody outside are looked after every millisecond. */
 static int drive_all(struct sni_sched *sched, sn_deadline until)
 {
     if (until.ns == SN_FOREVER.ns) {
-        int rc = is_stuck(sched) ? 0 : sni_sched_drive(sched, NULL);
-        return rc == 0 && sni_sched_alive(sched) != 0 ? -EDEADLK : rc;
+        sni_mutex_lock(&sched->driver); /* another thread may drive it; then we go on */
+        if (!is_stuck(sched))
+            sni_worker_run(&sched->workers[0], SNI_DRIVE_UNTIL, NULL);
+        sni_mutex_unlock(&sched->driver);
+        return sni_sched_alive(sched) != 0 ? -EDEADLK : 0;
     }
     for (;;) {
         int rc = sni_sched_turn(sched, until);
-        if (rc < 0 || sni_sched_alive(sched) == 0)
-            return rc;
+        if (sni_sched_alive(sched) == 0)
+            return 0;
         int64_t now = sni_plat_now_ns();
         if (now >= until.ns)
             return -ETIMEDOUT;
+        if (rc == 0 && sched->config.virtual_time &&
+            sni_clockwork_next(&sched->workers[0].clockwork) != INT64_MAX)
+            continue; /* it passes in the next turn */
         int64_t nap_until = now + SN_MS(1) < until.ns ? now + SN_MS(1) : until.ns;
         uint32_t nobody_wakes = 0;
         (void)sni_plat_park(&nobody_wakes, 0, nap_until);
@@ -239,8 +245,8 @@ static void task_spawned(struct sni_exec *exec, struct sni_task *task)
     sni_worker_push_back(w, task);
 }
 
-int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
-                    sn_task **handle)
+static int spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
+                 sn_task **handle)
 {
     struct sni_task *task;
     int rc = sni_task_new(&sched->home, sni_exec_current(), what, has_handle, &task);
@@ -252,6 +258,35 @@ int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool 
     sni_atomic_store(&sched->stuck, 0, relaxed); /* relaxed: the push publishes it */
     sni_sched_push(sched, task);
     return 0;
+}
+
+/* Who spawns has counted itself as a visitor before it looks whether the scheduler is open; who
+ * closes it looks for visitors afterwards. So one of them sees the other. */
+int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
+                    sn_task **handle)
+{
+    sni_atomic_fetch_add(&sched->visitors, 1, seq_cst);
+    bool is_open = sni_atomic_load(&sched->life, seq_cst) == SNI_SCHED_OPEN;
+    int rc = is_open ? spawn(sched, what, has_handle, handle) : -EPERM;
+    sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to await_visitors */
+    return rc;
+}
+
+static void await_visitors(struct sni_sched *sched)
+{
+    /* seq_cst: see sni_sched_spawn; acquires what they did. Visits take microseconds */
+    while (sni_atomic_load(&sched->visitors, seq_cst) != 0)
+        sni_plat_thread_yield();
+}
+
+bool sni_sched_close(struct sni_sched *sched)
+{
+    uint32_t open = SNI_SCHED_OPEN;
+    /* relaxed on failure: it was another's */
+    if (!sni_atomic_cas(&sched->life, &open, SNI_SCHED_CLOSED, seq_cst, relaxed))
+        return false;
+    await_visitors(sched);
+    return true;
 }
 
 int sni_sched_drive(struct sni_sched *sched, sn_task *handle)
@@ -405,13 +440,21 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
 
 void sni_sched_stop(struct sni_sched *sched)
 {
-    for (unsigned i = 0; i < sched->started; i++) {
+    const bool has_threads = !sched->config.single_threaded;
+    /* seq_cst: before the bits, which a thread that begins to drive right now sets anew */
+    sni_atomic_store(&sched->life, SNI_SCHED_STOPPING, seq_cst);
+    for (unsigned i = 0; i < (has_threads ? sched->started : 1); i++) {
         sni_atomic_fetch_or(&sched->workers[i].detour, SNI_DETOUR_RETURN, seq_cst);
         sni_world_wake(&sched->workers[i]);
     }
     for (unsigned i = 0; i < sched->started; i++)
         (void)sni_plat_thread_join(&sched->workers[i].thread);
     sched->started = 0;
+    if (!has_threads) {
+        sni_mutex_lock(&sched->driver);
+        sni_mutex_unlock(&sched->driver);
+    }
+    await_visitors(sched); /* those that come later queue nothing */
 }
 
 void sni_sched_finish(struct sni_sched *sched)
@@ -419,9 +462,6 @@ void sni_sched_finish(struct sni_sched *sched)
     if (sched->workers == NULL)
         return;
     sni_sched_stop(sched);
-    /* acquire: pairs with the release in sni_sched_push; visits take microseconds */
-    while (sni_atomic_load(&sched->visitors, acquire) != 0)
-        sni_plat_thread_yield();
     for (unsigned i = 0; i < sched->workers_n; i++)
         sni_world_finish(&sched->workers[i]);
     for (unsigned i = 0; i < sched->workers_n; i++) {

@@ -83,6 +83,8 @@ struct sni_worker {
     bool wakes;                /* immutable: others may take what it queues             */
     bool looking;              /* at the world: what it wakes goes behind what runs already */
     bool searching;            /* accounted as searching, see idle.h                    */
+    bool all_first;            /* the queue of all came before the inbox, the last time  */
+    bool time_passed;          /* of a turn on virtual time: once in each               */
     enum sni_after after;      /* to be done by the next context                        */
     void *after_what;
     struct sni_task *handoff;     /* from a fiber to the loop: run this next               */
@@ -94,7 +96,7 @@ struct sni_worker {
     int64_t turn_until_ns;                  /* of a turn                                       */
     SNI_ATOMIC(struct sni_driver *) driver; /* made when it is first needed; others read   */
     SNI_ATOMIC(uint32_t) looks;             /* at the world so far; the watcher reads            */
-    SNI_ATOMIC(uint32_t) paused;            /* it stands still; who pauses it reads              */
+    SNI_ATOMIC(uint32_t) paused;            /* in which pause it stands still; who pauses reads   */
     SNI_ATOMIC(uintptr_t) idle_sp;          /* where its loop sleeps or stands still; as above   */
     uint32_t looks_seen;                    /* the watcher's                                     */
     uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
@@ -158,6 +160,12 @@ struct sni_sched_config {
     enum sni_verdict (*all_asleep)(struct sni_sched *sched, struct sni_worker *w);
 };
 
+enum sni_sched_life {
+    SNI_SCHED_OPEN,
+    SNI_SCHED_CLOSED,   /* to those outside who want to spawn */
+    SNI_SCHED_STOPPING, /* nothing runs any more, soon        */
+};
+
 struct sni_sched {
     struct sni_home home;           /* first: a task's home is its scheduler               */
     struct sni_sched_config config; /* immutable                                           */
@@ -182,8 +190,9 @@ struct sni_sched {
     SNI_ATOMIC(uint32_t) callers;    /* threads in sn_runtime_block_on                      */
     SNI_ATOMIC(uint32_t) forever;    /* of end_wanted: those without a deadline             */
     SNI_ATOMIC(uint32_t) stuck;      /* nobody needs to wait for the end of all tasks       */
+    SNI_ATOMIC(uint32_t) life;       /* enum sni_sched_life                                 */
     SNI_ATOMIC(uint64_t) told_at;    /* what sni_sched_turns was when all_asleep said so    */
-    SNI_ATOMIC(uint32_t) pausing;    /* not 0: workers are to stand still                   */
+    SNI_ATOMIC(uint32_t) pausing;    /* odd: workers are to stand still, see pause.c        */
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
@@ -197,13 +206,19 @@ struct sni_sched {
  * Returns  0, -ENOMEM, -EAGAIN */
 int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *config);
 
-/* Make the workers leave their loops, whatever is still to do, and end their threads. */
+/* No more spawns from outside; those under way have succeeded. False: it was closed before. */
+bool sni_sched_close(struct sni_sched *sched);
+
+/* Make the workers leave their loops, whatever is still to do, and end their threads; and whoever
+ * drives a single-threaded one come back. */
 void sni_sched_stop(struct sni_sched *sched);
 
 /* Stop, and free everything. */
 void sni_sched_finish(struct sni_sched *sched);
 
-/* Spawn from any thread; queues the task. With `has_handle`, *handle is its handle. */
+/* Spawn from any thread; queues the task. With `has_handle`, *handle is its handle.
+ *
+ * Returns  0; -EPERM: it is closed; and as sni_task_new */
 int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
                     sn_task **handle);
 
@@ -264,6 +279,12 @@ bool sni_world_look(struct sni_worker *w);
 bool sni_world_glance(struct sni_worker *w); /* the last before it sleeps: saves a system call */
 bool sni_world_is_due(struct sni_worker *w);
 void sni_world_sleep(struct sni_worker *w);
+
+/* All workers are asleep, if `w` is, and nothing is under way that could wake one. */
+bool sni_world_is_quiet(struct sni_worker *w);
+
+/* On virtual time: let it be the next alarm's. False: it is real, or there is no alarm. */
+bool sni_world_pass_time(struct sni_worker *w);
 void sni_world_wake(struct sni_worker *w);
 void sni_world_want_watch(struct sni_worker *w);
 int sni_world_spin_rounds(struct sni_worker *w);

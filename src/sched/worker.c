@@ -444,6 +444,7 @@ static void sleep_until_woken(struct sni_worker *w)
         sni_world_sleep(w);
     }
     sni_idle_woken(&sched->idle, w->index);
+    sni_atomic_fence(seq_cst); /* before the look at `detour`; pairs with that of sni_sched_pause */
     w->searching = true;
 }
 
@@ -504,6 +505,14 @@ static inline bool must_end(struct sni_worker *w)
     return false;
 }
 
+static bool passes_time(struct sni_worker *w)
+{
+    if (w->time_passed)
+        return false;
+    w->time_passed = true;
+    return sni_world_pass_time(w);
+}
+
 static void loop_main(void *pass)
 {
     struct sni_worker *w = pass;
@@ -512,9 +521,9 @@ static void loop_main(void *pass)
         struct sni_task *task = next_task(w);
         if (task != NULL)
             run(w, task);
-        else if (w->drive == SNI_DRIVE_TURN)
+        else if (w->drive == SNI_DRIVE_TURN && !passes_time(w))
             break;
-        else if (!must_return(w))
+        else if (w->drive != SNI_DRIVE_TURN && !must_return(w))
             sleep_until_woken(w);
     }
     if (w->handoff != NULL)
@@ -548,8 +557,12 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
     uint32_t detour = drive == SNI_DRIVE_TURN ? SNI_DETOUR_TURN : 0;
     if (until != NULL && sni_task_is_complete(until))
         detour |= SNI_DETOUR_RETURN;
-    if (drive != SNI_DRIVE_THREAD)                     /* a thread's may be stopped already */
-        sni_atomic_store(&w->detour, detour, relaxed); /* relaxed: this thread drives        */
+    if (drive != SNI_DRIVE_THREAD) { /* a thread's may be stopped already */
+        sni_atomic_store(&w->detour, detour, seq_cst);
+        /* seq_cst, both: a stop has come before, or comes after the store; see sni_sched_stop */
+        if (sni_atomic_load(&w->sched->life, seq_cst) == SNI_SCHED_STOPPING)
+            sni_atomic_fetch_or(&w->detour, SNI_DETOUR_RETURN, relaxed); /* relaxed: our own */
+    }
     w->fp_control = sni_fp_control_get();
     sni_exec_set(&w->exec.exec);
     run_loop(w);

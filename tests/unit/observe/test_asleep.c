@@ -123,10 +123,9 @@ static void take_turns(int policy)
     CHECK_EQ(sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0}), 0);
 }
 
-static void worker_goes_first(unsigned index, void *arg)
+static void note_start(unsigned index, void *arg)
 {
     (void)index;
-    take_turns(SCHED_OTHER);
     atomic_store((atomic_bool *)arg, true);
 }
 
@@ -139,7 +138,9 @@ static int run_late(void *arg)
     while (!atomic_load((atomic_bool *)run->opts->hooks.arg))
         usleep(100);
     usleep(2000); /* it sleeps now, so that the spawn wakes it */
+    take_turns(SCHED_IDLE);
     int rc = sn_runtime_block_on(rt, run->fn, NULL);
+    take_turns(SCHED_OTHER);
     CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 2);
     sn_runtime_destroy(rt);
     return rc;
@@ -149,7 +150,7 @@ TEST(it_is_seen_although_the_caller_comes_late_to_its_join, .limit_s = 60)
 {
     atomic_bool started;
     sn_runtime_options opts = {.workers = 1, .deadlock = SN_DEADLOCK_END};
-    opts.hooks = (sn_hooks){.thread_started = worker_goes_first, .arg = &started};
+    opts.hooks = (sn_hooks){.thread_started = note_start, .arg = &started};
     cpu_set_t allowed, one;
     CHECK_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
     CPU_ZERO(&one);
@@ -157,13 +158,84 @@ TEST(it_is_seen_although_the_caller_comes_late_to_its_join, .limit_s = 60)
         if (CPU_ISSET(cpu, &allowed))
             CPU_SET(cpu, &one);
     CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-    take_turns(SCHED_IDLE);
     for (int i = 0; i < 10; i++) {
         atomic_init(&started, false);
         struct said said = listen_to(run_late, &(struct run){&opts, main_waits});
         CHECK_EQ(said.result, -EDEADLK);
         check_sleeper(said.text);
         free(said.text);
+    }
+}
+
+/* ---- who is woken while it is looked at ------------------------------------------------------ */
+
+static sn_event stop_all;
+static atomic_int stopped;
+
+static int stop_in_time(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(sn_event_wait(&stop_all, SN_FOREVER), 0);
+    CHECK_EQ(sn_sleep(SN_MS(2)), 0);
+    atomic_fetch_add(&stopped, 1);
+    return 0;
+}
+
+static int give_zero(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Leaves one that waits, and many records to be looked at. */
+static int leave_one_behind(void *arg)
+{
+    enum { MANY = 3000 };
+    static sn_task *t[MANY];
+    for (int i = 0; i < MANY; i++)
+        t[i] = sn_spawn(give_zero, arg);
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ(sn_join(t[i], NULL), 0);
+    return sn_spawn_detached(stop_in_time, NULL, .name = "background");
+}
+
+TEST(a_run_is_not_ended_while_its_caller_wakes_a_task_and_shuts_down, .limit_s = 60)
+{
+    for (int i = 0; i < 100; i++) {
+        sn_runtime *rt = NULL;
+        sn_runtime_options opts = {.workers = 1, .deadlock = SN_DEADLOCK_END};
+        stop_all = (sn_event)SN_EVENT_INIT;
+        CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
+        CHECK_EQ(sn_runtime_block_on(rt, leave_one_behind, NULL), 0);
+        CHECK_EQ(sn_event_set(&stop_all), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+        sn_runtime_destroy(rt);
+        CHECK_EQ(atomic_load(&stopped), i + 1);
+    }
+}
+
+static void *wake_and_end(void *arg)
+{
+    usleep((useconds_t)(intptr_t)arg);
+    CHECK_EQ(sn_event_set(&stop_all), 0);
+    return NULL;
+}
+
+static int wait_to_be_stopped(void *arg)
+{
+    (void)arg;
+    return sn_event_wait(&stop_all, SN_FOREVER);
+}
+
+TEST(a_run_is_not_ended_although_who_wakes_its_task_ends_at_once, .limit_s = 60)
+{
+    for (int i = 0; i < 200; i++) {
+        sn_runtime_options opts = {.single_threaded = true};
+        pthread_t thread;
+        stop_all = (sn_event)SN_EVENT_INIT;
+        CHECK_EQ(pthread_create(&thread, NULL, wake_and_end, (void *)(intptr_t)(i * 5)), 0);
+        CHECK_EQ(pthread_detach(thread), 0);
+        CHECK_EQ(run_to_the_end(&opts, wait_to_be_stopped, NULL), 0);
     }
 }
 

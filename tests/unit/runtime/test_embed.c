@@ -135,3 +135,109 @@ TEST(a_runtime_works_with_a_polling_thread_of_the_kernel)
     CHECK_EQ(sn_runtime_block_on(rt, read_five, NULL), 0);
     sn_runtime_destroy(rt);
 }
+
+/* ---- what a turn leaves --------------------------------------------------------------------- */
+
+static sn_event first_event, never;
+static sn_deadline turn_until;
+
+typedef struct waker_of_one {
+    sn_coro coro;
+    sn_sync_state wait;
+    int rc;
+} waker_of_one;
+
+/* Wakes the other, and uses up the time of the turn. */
+SN_CORO(waker_of_one, self)
+{
+    SN_BEGIN(self);
+    CHECK_EQ(sn_event_set(&first_event), 0);
+    while (sn_now() < turn_until.ns)
+        continue;
+    SN_AWAIT_INTO(self->rc, sn_event_wait_op(&self->wait, &never));
+    CHECK_EQ(self->rc, 0);
+    SN_END();
+}
+
+typedef struct one {
+    sn_coro coro;
+    sn_sync_state wait;
+    int rc;
+} one;
+
+SN_CORO(one, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(self->rc, sn_event_wait_op(&self->wait, &first_event));
+    CHECK_EQ(self->rc, 0);
+    CHECK_EQ(sn_event_set(&never), 0);
+    SN_END();
+}
+
+static int spawn_both(void *arg)
+{
+    (void)arg;
+    one waits = {.rc = 0};
+    waker_of_one wakes = {.rc = 0};
+    CHECK_EQ(sn_detach(sn_spawn_coro(one, &waits)), 0);
+    sn_yield();
+    CHECK_EQ(sn_detach(sn_spawn_coro(waker_of_one, &wakes)), 0);
+    return 0;
+}
+
+TEST(the_descriptor_is_readable_when_the_time_of_a_turn_was_up)
+{
+    sn_runtime *rt;
+    first_event = never = (sn_event)SN_EVENT_INIT;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    struct pollfd p = {.fd = sn_runtime_fd(rt), .events = POLLIN};
+    CHECK(sn_runtime_spawn(rt, spawn_both, NULL, .detached = true) == NULL);
+    int alive = 3;
+    for (int turns = 0; alive > 0 && turns < 1000; turns++) {
+        CHECK_EQ(poll(&p, 1, 0), 1);
+        turn_until = sn_after(SN_MS(1));
+        alive = sn_runtime_turn(rt, turn_until);
+    }
+    CHECK_EQ(alive, 0);
+    sn_runtime_destroy(rt);
+}
+
+static int sleep_for_hours(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 24; i++)
+        CHECK_EQ(sn_sleep(SN_S(3600)), 0);
+    return 0;
+}
+
+TEST(virtual_time_passes_in_turns_and_in_a_shutdown_with_a_deadline)
+{
+    sn_runtime_options opts = {.single_threaded = true, .virtual_time = true};
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
+    CHECK(sn_runtime_spawn(rt, sleep_for_hours, NULL, .detached = true) == NULL);
+    CHECK_LE(loop_until_done(rt), 30);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
+    CHECK(sn_runtime_spawn(rt, sleep_for_hours, NULL, .detached = true) == NULL);
+    CHECK_EQ(sn_runtime_shutdown(rt, sn_after(SN_S(15))), 0);
+    sn_runtime_destroy(rt);
+}
+
+static int add_one(void *arg)
+{
+    ++*(int *)arg;
+    return 0;
+}
+
+TEST(a_turn_after_a_shutdown_runs_nothing)
+{
+    sn_runtime *rt;
+    int ran = 0;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK(sn_runtime_spawn(rt, add_one, &ran, .detached = true, .name = "late") == NULL);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(10))), -EPERM);
+    CHECK_EQ(ran, 0);
+    sn_runtime_destroy(rt);
+}
