@@ -221,15 +221,18 @@ static int why_not(const struct sni_sched *sched)
 /* The result of the task that `handle` names; or why it will never have one. */
 static int join(struct sni_sched *sched, sn_task *handle, bool is_driven)
 {
-    int rc;
+    sn_exit how = {.kind = SN_EXIT_NONE};
+    int rc = 0;
     if (is_driven)
         rc = sni_task_wait(handle);
-    else /* nobody drives it any more, so it has ended or never will */
-        rc = sni_task_look(handle) == -EAGAIN ? why_not(sched) : 0;
-    if (rc == 0)
-        return sn_join(handle, NULL);
-    (void)sn_detach(handle);
-    return rc;
+    else if (sni_task_look(handle) == -EAGAIN) /* nobody drives it any more: it never ends */
+        rc = why_not(sched);
+    if (rc < 0) {
+        (void)sn_detach(handle);
+        return rc;
+    }
+    rc = sn_join(handle, &how);
+    return how.kind != SN_EXIT_NONE ? rc : why_not(sched); /* a shutdown has used it up */
 }
 
 static int wait_for(sn_runtime *rt, sn_task *handle)
