@@ -630,8 +630,10 @@ static void end_abandoned(struct sni_task *task)
         (void)sni_wait_claim(task->joiner, 0);
 }
 
-bool sni_task_hold(struct sni_task *task)
+bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
 {
+    if (sni_task_home(task) != home)
+        return false;
     /* relaxed: the record is one of a runtime that has stopped, see below for those that end */
     uint64_t generation = sni_atomic_load(&task->record.generation, relaxed);
     uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
@@ -647,7 +649,11 @@ bool sni_task_hold(struct sni_task *task)
             return false;
         /* acquire: pairs with the release of whoever changed it last */
     } while (!sni_atomic_cas(&task->state, &state, state + REF, acquire, relaxed));
-    return true;
+    /* What was ours once may have become another's between the two, which says so only now. */
+    if (sni_task_home(task) == home)
+        return true;
+    sni_task_unref(NULL, task);
+    return false;
 }
 
 /* ---- being looked at ------------------------------------------------------------------------ */

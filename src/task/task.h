@@ -268,9 +268,9 @@ static inline struct sni_task *sni_task_running(struct sni_exec *exec)
     return fiber->acting != NULL ? fiber->acting->task : fiber;
 }
 
-/* Take a reference to a task of a runtime that has stopped, found by walking over the records.
- * False: it was just being freed, and now is. */
-bool sni_task_hold(struct sni_task *task);
+/* Take a reference to a task of `home`, whose runtime has stopped, found by walking over the
+ * records. False: it is another's; or it was just being freed, and now is. */
+bool sni_task_hold(struct sni_task *task, const struct sni_home *home);
 
 /* The runtime of `task`, which the caller holds, has stopped and will be freed: the task never
  * runs again. If it has not ended, whoever joins it learns -ECANCELED. What is left of it,
