@@ -111,7 +111,8 @@ SN_API SN_SUSPENDS int sn_group_close(sn_group *group);
  * Returns  the number of the child, from 0: its place in `results`
  *          -ECANCELED, -ETIMEDOUT  the group is reached; or the caller is, at the limit
  *          -EAGAIN  a coroutine spawns, and the limit is reached
- *          -EPERM   outside a task of the group's runtime
+ *          -EPERM   outside a task of the group's runtime; or in a hook of the group, whose end it
+ *                   is: nobody would wait for the child
  *          -EINVAL, -ENOMEM  as sn_spawn
  * Owns: `arg`, as sn_spawn. On an error nothing has begun. */
 #define sn_group_spawn(...) SN_GROUP_SPAWN_(__VA_ARGS__, )
@@ -146,7 +147,7 @@ SN_API sn_group *sn_group_current(void);
 SN_API void sn_group_cancel(sn_group *group, const char *reason);
 
 /* Call `fn(arg)` when the children have ended and the group is closed, as sn_ensure does at the end
- * of a task.
+ * of a task. Then it takes no more children; a hook that needs tasks opens a group of its own.
  *
  * Suspends: no.   Threads: whoever opened it.
  * Returns  as sn_ensure */

@@ -68,7 +68,7 @@ static void tell_leftover(struct sni_record *record, void *arg)
     struct sni_task *task = (struct sni_task *)(void *)record;
     /* acquire: who just ended the record's life is then seen as a visitor of the scheduler */
     if (sni_atomic_load(&record->generation, acquire) % 2 == 0 ||
-        sni_task_home(task) != &left->sched->home || !sni_task_hold(task))
+        !sni_task_hold(task, &left->sched->home))
         return;
     bool complete = sni_task_is_complete(task);
     const char *what = complete ? "was neither joined nor detached" : "is still alive";

@@ -77,13 +77,24 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to sni_sched_finish */
 }
 
-static void unspawned(struct sni_exec *exec, struct sni_record *record)
+/* Where new_record has counted it. Who looked meanwhile took it for one that is alive: on a worker,
+ * its task is so anyway; from outside, whoever waits for the end of all looks again. */
+static void unspawned(struct sni_home *home, struct sni_exec *exec)
 {
-    struct sni_worker *w = (struct sni_worker *)(void *)exec;
-    /* relaxed: only this thread writes, and nobody has seen the task */
-    uint64_t before = sni_atomic_load(&w->spawned, relaxed);
-    sni_atomic_store(&w->spawned, before - 1, relaxed);
-    sni_record_put(&w->records, record);
+    struct sni_sched *sched = (struct sni_sched *)(void *)home;
+    struct sni_worker *w = sni_worker_of(exec);
+    if (w != NULL && w->sched == sched) {
+        /* relaxed: only this thread writes, and the task has never run */
+        uint64_t before = sni_atomic_load(&w->spawned, relaxed);
+        sni_atomic_store(&w->spawned, before - 1, relaxed);
+        return;
+    }
+    /* relaxed: the fence is between this and the look at end_wanted, as of who waits; see below */
+    sni_atomic_fetch_sub(&sched->spawned, 1, relaxed);
+    sni_atomic_fence(seq_cst);
+    sni_sched_look_at_end(sched);
+    if (sched->config.single_threaded)
+        sni_world_wake(&sched->workers[0]);
 }
 
 /* ---- the end of tasks ------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ struct sni_group {
     int winner;
     sn_policy policy;    /* immutable */
     bool was_own_cancel; /* it is reached because of that */
-    bool is_open;        /* the owner's */
+    bool is_open;        /* the owner's; false from when its hooks are called */
 };
 
 static_assert(sizeof(struct sni_group) <= sizeof(sn_group), "sn_group is too small");
@@ -230,9 +230,9 @@ static int close_group(struct sni_group *g, bool early)
         (void)wait_for_members(g, &g->background);
         (void)wait_for_members(g, &g->live);
     }
+    g->is_open = false; /* before the hooks: nobody would wait for what they spawn */
     sni_hooks_call(&g->hooks);
     sni_scope_leave(&g->scope);
-    g->is_open = false;
     if (g->report != NULL)
         tell(g, g->report);
     free(g->panic_text);

@@ -146,7 +146,8 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     if (sni_unlikely(parent != NULL && parent->locals != NULL)) {
         rc = sni_local_inherit(task, parent);
         if (rc < 0) {
-            home->ops->unspawned(exec, record);
+            home->ops->unspawned(home, exec);
+            home->ops->free_record(home, exec, record); /* its state says nothing: nobody has it */
             return rc;
         }
     }
@@ -159,12 +160,6 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     sni_atomic_store(&task->state, generation << 32 | bits, release);
     *out = task;
     return 0;
-}
-
-void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task)
-{
-    sni_local_drop_all(task);
-    sni_task_home(task)->ops->unspawned(exec, &task->record);
 }
 
 sn_task *sni_task_handle(struct sni_task *task)
@@ -188,6 +183,18 @@ void sni_task_unref(struct sni_exec *exec, struct sni_task *task)
     /* acq_rel: all use of the record happens before it is freed */
     uint64_t before = sni_atomic_fetch_sub(&task->state, REF, acq_rel);
     sni_assert_debug((before & REFS) != 0, "a task has lost more references than it had");
+    if ((before & REFS) == REF)
+        free_task(exec, task);
+}
+
+/* Who walks over the records may have found it: then that one frees it. */
+void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task)
+{
+    struct sni_home *home = sni_task_home(task);
+    sni_local_drop_all(task);
+    home->ops->unspawned(home, exec);
+    /* It has ended: so nobody takes it for one that is QUEUED. acq_rel: as in sni_task_end */
+    uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
     if ((before & REFS) == REF)
         free_task(exec, task);
 }
@@ -630,8 +637,10 @@ static void end_abandoned(struct sni_task *task)
         (void)sni_wait_claim(task->joiner, 0);
 }
 
-bool sni_task_hold(struct sni_task *task)
+bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
 {
+    if (sni_task_home(task) != home)
+        return false;
     /* relaxed: the record is one of a runtime that has stopped, see below for those that end */
     uint64_t generation = sni_atomic_load(&task->record.generation, relaxed);
     uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
@@ -647,7 +656,11 @@ bool sni_task_hold(struct sni_task *task)
             return false;
         /* acquire: pairs with the release of whoever changed it last */
     } while (!sni_atomic_cas(&task->state, &state, state + REF, acquire, relaxed));
-    return true;
+    /* What was ours once may have become another's between the two, which says so only now. */
+    if (sni_task_home(task) == home)
+        return true;
+    sni_task_unref(NULL, task);
+    return false;
 }
 
 /* ---- being looked at ------------------------------------------------------------------------ */

@@ -116,8 +116,9 @@ struct sni_home_ops {
     int (*new_record)(struct sni_home *home, struct sni_exec *exec, size_t bytes,
                       struct sni_record **out, uint64_t *id);
 
-    /* The record was not made into a task after all. */
-    void (*unspawned)(struct sni_exec *exec, struct sni_record *record);
+    /* What new_record gave was not made into a task after all, and counts no more; it is freed like
+     * any other. `exec` is that of the same call. */
+    void (*unspawned)(struct sni_home *home, struct sni_exec *exec);
 
     /* The last reference is gone. Any thread; `exec` is the calling thread's, or NULL. */
     void (*free_record)(struct sni_home *home, struct sni_exec *exec, struct sni_record *record);
@@ -176,7 +177,8 @@ void sni_hooks_run(struct sni_task *task);
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out);
 
-/* It is not to be queued after all: it never was. */
+/* A task without a handle is not to be queued after all: it never was. It must not be touched
+ * afterwards. */
 void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task);
 
 /* The handle of a task that has one. */
@@ -268,9 +270,9 @@ static inline struct sni_task *sni_task_running(struct sni_exec *exec)
     return fiber->acting != NULL ? fiber->acting->task : fiber;
 }
 
-/* Take a reference to a task of a runtime that has stopped, found by walking over the records.
- * False: it was just being freed, and now is. */
-bool sni_task_hold(struct sni_task *task);
+/* Take a reference to a task of `home`, whose runtime has stopped, found by walking over the
+ * records. False: it is another's; or it was just being freed, and now is. */
+bool sni_task_hold(struct sni_task *task, const struct sni_home *home);
 
 /* The runtime of `task`, which the caller holds, has stopped and will be freed: the task never
  * runs again. If it has not ended, whoever joins it learns -ECANCELED. What is left of it,

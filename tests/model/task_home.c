@@ -58,13 +58,6 @@ static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes
     return rc;
 }
 
-static void unspawned(struct sni_exec *exec, struct sni_record *record)
-{
-    (void)exec;
-    (void)record;
-    model_fail("nothing is inherited here, and so nothing can fail");
-}
-
 static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
 {
     struct sni_task *task = (struct sni_task *)(void *)record;
@@ -78,6 +71,12 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     sni_mutex_unlock(&here.lock);
     MODEL_CHECK(!here.gone);
     sni_atomic_fetch_sub(&here.visitors, 1, release); /* release: as above */
+}
+
+static void unspawned(struct sni_home *home, struct sni_exec *exec)
+{
+    (void)exec;
+    MODEL_CHECK(home == &here.home && !here.gone);
 }
 
 static void begin_life(struct sni_task *task)

@@ -283,6 +283,51 @@ TEST(task_a_stale_handle_never_touches_the_next_life_of_the_record, .limit_s = 6
     model_holds(&stale, &(struct model_options){.store_buffers = true, .random = 20000});
 }
 
+/* ---- a spawn that fails ---------------------------------------------------------------------- */
+
+/* Its record is found by who walks over all of them for a report. */
+static const struct life *failed, *next;
+
+static void reset_unspawned(void)
+{
+    reset();
+    sni_task_end(NULL, task, HOME_RESULT);
+    MODEL_CHECK(sn_detach(handle) == 0); /* its record is the next to be used */
+}
+
+static void spawner(void)
+{
+    failed = life_of(home_fiber(never, false));
+    MODEL_CHECK(failed->task == task);
+    sni_task_unspawn(NULL, task);
+    next = life_of(home_fiber(never, false));
+    home_run_to_end(next->task, HOME_RESULT);
+}
+
+static void inspector(void)
+{
+    if (!sni_task_find(task))
+        return;
+    model_read(&life_of(task)->memory);
+    sni_task_unref(NULL, task);
+}
+
+/* Whether the second one got the record of the first depends on who was last. */
+static void check_both_over(void)
+{
+    uint32_t lives = failed->task == next->task ? 2 : 1;
+    MODEL_CHECK(failed->ended == 0);
+    MODEL_CHECK(task->record.generation.raw_ == failed->born + 2 * lives - 1);
+    home_check_over(next);
+}
+
+TEST(task_that_is_not_spawned_after_all_is_freed_once, .limit_s = 60)
+{
+    static const struct model model = {reset_unspawned, {spawner, inspector}, check_both_over};
+    model_holds(&model, &(struct model_options){.preemptions = 4, .random = 5000});
+    model_holds(&model, &(struct model_options){.preemptions = 3, .store_buffers = true});
+}
+
 /* ---- planted mistakes ------------------------------------------------------------------------ */
 
 TEST(task_planted_end_without_read_modify_write_is_found)

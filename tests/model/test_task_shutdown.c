@@ -37,7 +37,7 @@ static void reset_ended(void)
 static void stop_home(void)
 {
     if (sni_atomic_load(&task->record.generation, acquire) == life_of(task)->born &&
-        sni_task_hold(task))
+        sni_task_hold(task, home_exec(NULL).home))
         sni_task_abandon(task);
     home_is_gone();
 }
@@ -98,4 +98,52 @@ TEST(task_is_detached_while_its_runtime_gives_it_up, .limit_s = 60)
     static const struct model ended = {reset_ended, {stop_home, detacher}, check_detached};
     explore(&alive);
     explore(&ended);
+}
+
+/* ---- records that had another home before ---------------------------------------------------- */
+
+/* A runtime that has stopped walks over all records, while another makes tasks of those that were
+ * once its own: until then they say that they still are. */
+static const struct sni_home stopped = {NULL};
+static struct sni_record *record;
+static bool is_held;
+
+static void reset_reused(void)
+{
+    home_reset(NULL);
+    record = &home_fiber(never, false)->record;
+    sni_task_end(NULL, (struct sni_task *)(void *)record, HOME_RESULT);
+    sni_atomic_store(&((struct sni_task *)(void *)record)->home_,
+                     (struct sni_home *)(uintptr_t)&stopped, relaxed); /* relaxed: in setup */
+    is_held = false;
+}
+
+static void spawner(void)
+{
+    task = home_fiber(never, true);
+    MODEL_CHECK(&task->record == record);
+    home_run_to_end(task, HOME_RESULT);
+    result = sn_join(sni_task_handle(task), NULL);
+}
+
+static void walker(void)
+{
+    /* acquire: as the walk has it */
+    is_held = sni_atomic_load(&record->generation, acquire) % 2 != 0 &&
+              sni_task_hold((struct sni_task *)(void *)record, &stopped);
+    if (is_held)
+        sni_task_abandon((struct sni_task *)(void *)record);
+}
+
+static void check_left_alone(void)
+{
+    check_freed();
+    MODEL_CHECK(!is_held);
+    MODEL_CHECK(result == HOME_RESULT);
+}
+
+TEST(task_of_another_runtime_is_left_alone, .limit_s = 60)
+{
+    static const struct model reused = {reset_reused, {spawner, walker}, check_left_alone};
+    explore(&reused);
 }

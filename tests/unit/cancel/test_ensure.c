@@ -185,6 +185,36 @@ TASK_TEST(the_hooks_of_a_group_are_called_when_its_children_have_ended)
     return 0;
 }
 
+struct late {
+    sn_group *group;
+    int spawned; /* what that returned */
+};
+
+static int spawns_too_late(void *arg)
+{
+    struct late *late = arg;
+    late->spawned = sn_group_spawn(late->group, call, "late");
+    return call("h");
+}
+
+TASK_TEST(a_hook_of_a_group_spawns_nothing_into_it)
+{
+    (void)arg;
+    int rc = 1;
+    struct late late = {.spawned = 77};
+    calls[0] = '\0';
+    SN_SCOPE(g, .result = &rc) {
+        late.group = g;
+        CHECK_EQ(sn_group_ensure(g, spawns_too_late, &late), 0);
+        CHECK_EQ(sn_group_spawn(g, call, "c"), 0);
+    }
+    CHECK_EQ(late.spawned, -EPERM);
+    CHECK_EQ(rc, 0);
+    sn_yield(); /* whoever was begun after all would say so */
+    CHECK_STR_EQ(calls, "ch");
+    return 0;
+}
+
 TEST(outside_a_task_there_is_no_end_to_wait_for)
 {
     CHECK_EQ(sn_ensure(call, "x"), -EPERM);

@@ -157,4 +157,29 @@ TEST(a_spawn_that_cannot_inherit_for_want_of_memory_fails_and_leaks_nothing)
     CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, spawn_without_memory, NULL),
              0);
 }
+
+static int spawn_elsewhere_without_memory(void *rt)
+{
+    int error = 0;
+    CHECK_EQ(sn_local_set(&family, new_int(3)), 0);
+    alloc_fail_at(2);
+    sn_task *t = sn_runtime_spawn(rt, nothing_inherited, NULL, .error = &error);
+    alloc_fail_at(0);
+    CHECK(t == NULL);
+    CHECK_EQ(error, -ENOMEM);
+    return 0;
+}
+
+TEST(a_spawn_into_another_runtime_that_fails_leaves_both_without_tasks)
+{
+    sn_runtime *here = NULL, *there = NULL;
+    sn_runtime_options opts = {.single_threaded = true};
+    CHECK_EQ(sn_runtime_create(&here, &opts), 0);
+    CHECK_EQ(sn_runtime_create(&there, &opts), 0);
+    CHECK_EQ(sn_runtime_block_on(here, spawn_elsewhere_without_memory, there), 0);
+    CHECK_EQ(sn_runtime_turn(there, SN_NOWAIT), 0);
+    CHECK_EQ(sn_runtime_turn(here, SN_NOWAIT), 0);
+    sn_runtime_destroy(there);
+    sn_runtime_destroy(here);
+}
 #endif

@@ -41,11 +41,11 @@ static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes
     return rc;
 }
 
-static void unspawned(struct sni_exec *exec, struct sni_record *record)
+static void unspawned(struct sni_home *home, struct sni_exec *exec)
 {
+    (void)home;
     (void)exec;
     toy.alive--;
-    sni_record_put(&toy.records, record);
 }
 
 static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
