@@ -117,7 +117,8 @@ typedef struct sn_cond {
 #define SN_COND_INIT {SN_GATE_INIT_(0)}
 
 /* Unlock `m`, wait until `cond` is signalled, and lock `m` again, also if the deadline passed or
- * the wait was cancelled. All who wait at the same time use the same mutex.
+ * the wait was cancelled. All who wait at the same time use the same mutex. With SN_NOWAIT `m` is
+ * not unlocked at all.
  *
  * Suspends: yes.   Threads: that which holds `m`.
  * Returns  0       it was signalled

@@ -321,6 +321,49 @@ TEST(a_dropped_operation_passes_on_the_signal_that_it_was_given)
     }
 }
 
+/* ---- who must not wait --------------------------------------------------------------------- */
+
+typedef struct hasty {
+    sn_coro coro;
+    sn_sync_state state;
+    int rc;
+} hasty;
+
+SN_CORO(hasty, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT(sn_mutex_lock_op(&self->state, &m));
+    struct by_hand hand = {{0}};
+    sn_sync_state state;
+    sn_future *next = sn_mutex_lock_op(&state, &m);
+    CHECK(sn_poll_pending(poll_by_hand(next, &hand)));
+    self->rc = sn_cond_wait(&changed, &m, SN_NOWAIT);
+    CHECK_EQ(hand.wakes.raw_, 0); /* nobody else has had it meanwhile */
+    CHECK_EQ(guests_at(&changed.gate_), 0);
+    CHECK_EQ(sn_future_drop(next), 0);
+    CHECK_EQ(sn_mutex_unlock(&m), 0);
+    SN_RETURN(self->rc);
+    SN_END();
+}
+
+TASK_TEST(a_coroutine_that_does_not_wait_for_a_condition_keeps_the_mutex)
+{
+    (void)arg;
+    for (int fair = 0; fair < 2; fair++) {
+        reset();
+        m.fair_ = (uint32_t)fair;
+        CHECK_EQ(sn_join(sn_spawn_coro(hasty, &(hasty){.rc = 0}), NULL), -ETIMEDOUT);
+        finish();
+    }
+    return 0;
+}
+
+MISUSE_TEST(not_waiting_without_the_mutex_is_an_error_too, -EPERM, "does not hold its mutex")
+{
+    reset();
+    return sn_cond_wait(&changed, &m, SN_NOWAIT);
+}
+
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
 MISUSE_TEST(waiting_without_the_mutex_is_an_error, -EPERM, "does not hold its mutex")
