@@ -24,6 +24,10 @@
  * between. So a mark is queued behind them, a guest that is claimed already. Whoever pops it in
  * passing has served all that stood before it.
  *
+ * Who does not wait does not begin to. The state of a fiber's wait is in the fiber (wait.c), and a
+ * waker may run on a fiber that has begun to wait and is queued: the guest of a condition unlocks
+ * its mutex then. What such a waker calls without suspending must leave that state alone.
+ *
  * Rejected: a table of queues by address (8 bytes per primitive, but a table that all runtimes
  * share, and a miss in it at each wait); a lock that parks (the object would need a second queue);
  * waking under the lock (a system call, or somebody's waker that uses the same object). */
@@ -124,8 +128,8 @@ static const struct sni_gate_kind mark_kind = {.name = "mark"};
 void sni_gate_push_mark(sn_gate_ *gate, struct sni_guest *mark)
 {
     *mark = (struct sni_guest){.kind = &mark_kind};
-    sni_wait_begin(&mark->waiter);
-    (void)sni_wait_claim(&mark->waiter, 0); /* nobody waits there */
+    sni_wait_begin_on(&mark->waiter, NULL); /* not the fiber: see "Who does not wait" */
+    (void)sni_wait_claim(&mark->waiter, 0);
     sni_gate_push(gate, mark);
 }
 
@@ -252,7 +256,9 @@ static int commit(struct sni_guest *guest, sn_deadline until)
 int sni_guest_wait(struct sni_guest *guest, sn_deadline until)
 {
     guest->until = until;
-    if (until.ns != SN_NOWAIT.ns && sni_guest_is_coroutine(guest))
+    if (until.ns == SN_NOWAIT.ns)
+        return guest->kind->enter(guest); /* and is not queued */
+    if (sni_guest_is_coroutine(guest))
         return sni_misuse(-EDEADLK, "a coroutine waits and would block its worker: await the op");
     for (;;) {
         sni_wait_begin(&guest->waiter);
