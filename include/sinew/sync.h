@@ -398,11 +398,10 @@ SN_API int sn_latch_finish(sn_latch *latch);
 typedef struct sn_barrier {
     sn_gate_ gate_;
     uint32_t parties_;
-    uint32_t generation_;
 } sn_barrier;
 
 /* One for `n`: SN_BARRIER_INIT(4). For 0 or 1, nobody ever waits. */
-#define SN_BARRIER_INIT(n) {SN_GATE_INIT_(0), (n), 0}
+#define SN_BARRIER_INIT(n) {SN_GATE_INIT_(0), (n)}
 
 /* Come, and wait until all have. Who does not wait to the end has not come.
  *

@@ -120,22 +120,12 @@ int sn_cond_broadcast(sn_cond *cond)
 {
     if (!is_waited_for(cond))
         return 0;
-    struct sni_guest mark;
+    struct sni_wakes wakes = {0};
     uint64_t word = sni_gate_lock(&cond->gate_);
-    sni_gate_push_mark(&cond->gate_, &mark);
-    for (bool more = true; more;) {
-        struct sni_wakes wakes = {0};
-        for (int i = 0;
-             i < SNI_GATE_WAKES_MAX && mark.is_queued && sni_gate_first(&cond->gate_) != &mark; i++)
-            (void)move_first(cond, &wakes);
-        more = mark.is_queued && sni_gate_first(&cond->gate_) != &mark;
-        if (!more && mark.is_queued)
-            sni_gate_remove(&cond->gate_, &mark);
-        sni_gate_unlock(&cond->gate_, word);
-        sni_wakes_send(&wakes);
-        if (more)
-            word = sni_gate_lock(&cond->gate_);
-    }
+    while (sni_gate_first(&cond->gate_) != NULL)
+        (void)move_first(cond, &wakes);
+    sni_gate_unlock(&cond->gate_, word);
+    sni_wakes_send(&wakes);
     return 0;
 }
 
