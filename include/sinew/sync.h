@@ -117,7 +117,8 @@ typedef struct sn_cond {
 #define SN_COND_INIT {SN_GATE_INIT_(0)}
 
 /* Unlock `m`, wait until `cond` is signalled, and lock `m` again, also if the deadline passed or
- * the wait was cancelled. All who wait at the same time use the same mutex.
+ * the wait was cancelled. All who wait at the same time use the same mutex. With SN_NOWAIT `m` is
+ * not unlocked at all.
  *
  * Suspends: yes.   Threads: that which holds `m`.
  * Returns  0       it was signalled
@@ -397,11 +398,10 @@ SN_API int sn_latch_finish(sn_latch *latch);
 typedef struct sn_barrier {
     sn_gate_ gate_;
     uint32_t parties_;
-    uint32_t generation_;
 } sn_barrier;
 
 /* One for `n`: SN_BARRIER_INIT(4). For 0 or 1, nobody ever waits. */
-#define SN_BARRIER_INIT(n) {SN_GATE_INIT_(0), (n), 0}
+#define SN_BARRIER_INIT(n) {SN_GATE_INIT_(0), (n)}
 
 /* Come, and wait until all have. Who does not wait to the end has not come.
  *

@@ -391,7 +391,7 @@ static ptrdiff_t ask_now(int fd, unsigned events)
     struct sni_poll poll;
     struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events};
     sni_poll_init(&poll, SNI_POLL_ALONE);
-    sni_wait_begin(&op.waiter);
+    sni_wait_begin_on(&op.waiter, NULL); /* not the fiber: a waker may ask, while that one waits */
     sni_driver_submit(&poll.driver, &op);
     (void)sni_driver_reap_patiently(&poll.driver);
     sni_driver_cancel(&op, -ETIMEDOUT); /* unless it is complete */

@@ -2,9 +2,8 @@
 /* barrier.c - nobody goes on before all have come.
  *
  * The word of the gate is how many have come and wait. The last one lets the others pass, and the
- * next generation begins with none. A guest whose time is up has not come after all, and is taken
- * off; unless the last one was quicker, then it has passed, also if it is still queued: those of a
- * generation are not all let go at once. */
+ * next ones begin with none. A guest whose time is up has not come after all, and is taken off;
+ * unless the last one was quicker, then it has passed. */
 #include "sync/gate.h"
 
 #include <sinew/errno.h>
@@ -18,7 +17,6 @@ static int enter(struct sni_guest *guest)
     sn_barrier *barrier = guest->object;
     uint64_t word = sni_gate_lock(&barrier->gate_);
     if (sni_gate_count(word) + 1 >= barrier->parties_) {
-        barrier->generation_++;
         sni_gate_pass_all(&barrier->gate_, 0, 0);
         return 1;
     }
@@ -26,7 +24,6 @@ static int enter(struct sni_guest *guest)
     if (guest->until.ns == SN_NOWAIT.ns) {
         rc = -ETIMEDOUT;
     } else {
-        guest->units = barrier->generation_;
         sni_gate_push(&barrier->gate_, guest);
         word += SNI_GATE_UNIT;
     }
@@ -37,8 +34,7 @@ static int enter(struct sni_guest *guest)
 static void left(struct sni_guest *guest, uint64_t word)
 {
     sn_barrier *barrier = guest->object;
-    guest->is_passed = guest->units != barrier->generation_;
-    sni_gate_unlock(&barrier->gate_, guest->is_passed ? word : word - SNI_GATE_UNIT);
+    sni_gate_unlock(&barrier->gate_, word - SNI_GATE_UNIT);
 }
 
 static const struct sni_gate_kind barrier_kind = {.enter = enter, .left = left, .name = "barrier"};

@@ -62,6 +62,7 @@ struct sni_chan {
     struct sni_segment *spare; /* one that was emptied, or NULL */
     uint32_t senders_held;     /* references */
     uint32_t receivers_held;
+    uint32_t refusing; /* who have given theirs up, and tell the others: the last frees it */
 };
 
 /* The channel of a handle, or NULL. What is not a handle at all has an even number on top, as

@@ -48,9 +48,13 @@
 #include <stdlib.h>
 
 enum {
-    WAKES = 16, /* of parties that a close wakes in one go */
-    DUE = 1,    /* as a result                                             */
+    DUE = 1, /* as a result */
 };
+
+/* Of parties that a close wakes in one go. */
+#ifndef SNI_CHAN_WAKES
+#define SNI_CHAN_WAKES 16
+#endif
 
 static_assert(sizeof(struct sni_chan) <= SNI_RECORD_BYTES_MAX, "a channel is a record");
 static_assert(offsetof(struct sni_chan, first) <= 128, "what every call needs is in two lines");
@@ -208,15 +212,17 @@ static inline bool has_more(const struct sni_chan *c)
     return !sni_list_empty(&c->receivers) || !sni_list_empty(&c->senders);
 }
 
-/* Refuse all who wait, some at a time. Under the lock, which is given back. `wake` is owed. The
- * channel is not touched after the last unlock: somebody who was waiting may have freed it. */
+/* Refuse all who wait, some at a time. Under the lock, which is given back, and taken again if they
+ * are many: a reference, or `refusing`, keeps the channel from being freed meanwhile. `wake` is
+ * owed. */
 static SNI_COLD void refuse_all(struct sni_chan *c, struct sni_wake wake)
 {
     bool more;
     do {
-        struct sni_wake wakes[WAKES] = {{NULL, NULL}};
+        struct sni_wake wakes[SNI_CHAN_WAKES] = {{NULL, NULL}};
         unsigned n = 0;
-        while (n < WAKES && (refuse(&c->receivers, &wakes[n]) || refuse(&c->senders, &wakes[n])))
+        while (n < SNI_CHAN_WAKES &&
+               (refuse(&c->receivers, &wakes[n]) || refuse(&c->senders, &wakes[n])))
             n++;
         more = has_more(c);
         unlock(c);
@@ -609,10 +615,16 @@ int sn_chan_release(sn_chan *ch, sn_chan_side side)
     }
     c->senders_held -= sends;
     c->receivers_held -= receives;
-    bool is_last = c->senders_held == 0 && c->receivers_held == 0;
     if (c->senders_held == 0 || c->receivers_held == 0)
         c->is_closed = true;
-    leave_to(c, (struct sni_wake){NULL, NULL});
+    if (c->is_closed && has_more(c)) { /* without a reference: all who are refused may be gone */
+        c->refusing++;
+        refuse_all(c, (struct sni_wake){NULL, NULL});
+        lock(c);
+        c->refusing--;
+    }
+    bool is_last = c->senders_held == 0 && c->receivers_held == 0 && c->refusing == 0;
+    unlock(c);
     if (is_last)
         finish(c);
     return 0;

@@ -11,7 +11,9 @@
  *
  * From the move on the guest *is signalled*: when its time is up later, its wait was a success all
  * the same. One whose time was up before is not moved; the signal goes to the next. A guest that is
- * signalled and dropped signals in its place. */
+ * signalled and dropped signals in its place.
+ *
+ * Who must not wait does not let go of the mutex: it might have to wait for that afterwards. */
 #include "sync/mutex.h"
 
 #include <sinew/errno.h>
@@ -20,6 +22,15 @@
 
 static_assert(sizeof(sn_cond) == 16, "sn_cond has grown");
 
+/* Returns  0: the guest holds its mutex; -EPERM (misuse) */
+static int check_held(const struct sni_guest *guest)
+{
+    if (sni_mutex_is_held_by(guest->mutex, guest->who))
+        return 0;
+    return sni_gate_misuse(-EPERM, "a condition is waited for by who does not hold its mutex",
+                           "held by", sni_mutex_holder(guest->mutex));
+}
+
 static int enter(struct sni_guest *guest)
 {
     sn_cond *cond = guest->object;
@@ -27,13 +38,13 @@ static int enter(struct sni_guest *guest)
         guest->until = SN_FOREVER; /* it is a success already */
         return sni_mutex_enter(guest);
     }
-    if (!sni_mutex_is_held_by(guest->mutex, guest->who))
-        return sni_gate_misuse(-EPERM, "a condition is waited for by who does not hold its mutex",
-                               "held by", sni_mutex_holder(guest->mutex));
+    int rc = check_held(guest);
+    if (rc < 0)
+        return rc;
     uint64_t word = sni_gate_lock(&cond->gate_);
     sni_gate_push(&cond->gate_, guest);
     sni_gate_unlock(&cond->gate_, word);
-    int rc = sni_mutex_unlock_as(guest->mutex, guest->who);
+    rc = sni_mutex_unlock_as(guest->mutex, guest->who);
     sni_assert(rc == 0, "a mutex was taken away from who held it");
     return SNI_GATE_QUEUED;
 }
@@ -53,7 +64,12 @@ int sn_cond_wait(sn_cond *cond, sn_mutex *m, sn_deadline until)
     struct sni_guest guest;
     sni_guest_init(&guest, &cond_kind, &cond->gate_, cond, 0);
     guest.mutex = m;
-    int rc = sni_guest_wait(&guest, until);
+    int rc;
+    if (until.ns == SN_NOWAIT.ns) {
+        rc = check_held(&guest);
+        return rc < 0 ? rc : -ETIMEDOUT;
+    }
+    rc = sni_guest_wait(&guest, until);
     if (rc == 0 || rc == -EPERM || rc == -EDEADLK)
         return rc;
     bool was_shielded = sni_wait_shield(true); /* who is cancelled gets its mutex back, too */
@@ -104,22 +120,12 @@ int sn_cond_broadcast(sn_cond *cond)
 {
     if (!is_waited_for(cond))
         return 0;
-    struct sni_guest mark;
+    struct sni_wakes wakes = {0};
     uint64_t word = sni_gate_lock(&cond->gate_);
-    sni_gate_push_mark(&cond->gate_, &mark);
-    for (bool more = true; more;) {
-        struct sni_wakes wakes = {0};
-        for (int i = 0;
-             i < SNI_GATE_WAKES_MAX && mark.is_queued && sni_gate_first(&cond->gate_) != &mark; i++)
-            (void)move_first(cond, &wakes);
-        more = mark.is_queued && sni_gate_first(&cond->gate_) != &mark;
-        if (!more && mark.is_queued)
-            sni_gate_remove(&cond->gate_, &mark);
-        sni_gate_unlock(&cond->gate_, word);
-        sni_wakes_send(&wakes);
-        if (more)
-            word = sni_gate_lock(&cond->gate_);
-    }
+    while (sni_gate_first(&cond->gate_) != NULL)
+        (void)move_first(cond, &wakes);
+    sni_gate_unlock(&cond->gate_, word);
+    sni_wakes_send(&wakes);
     return 0;
 }
 

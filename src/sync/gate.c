@@ -14,19 +14,23 @@
  *
  * Who may touch a gate: a primitive often ends with the wait, being a variable of who waits. So a
  * guest that was claimed waits until the claimer has unlocked the gate (settle), and whoever
- * unlocks it does not touch it again, unless somebody is left in the queue.
+ * unlocks it does not touch it again. So all who are served together are claimed under one lock,
+ * however many they are: one that was left in the queue for the next time may be gone by then, its
+ * time being up, and the gate with it.
  *
  * Claims are made under the lock, wakes of threads and of coroutines' pollers after it. A fiber is
  * made runnable under the lock, so that one who takes back what an abandoned fiber has lent
- * (take_back, which locks the gate) knows that nobody is about to touch its task.
+ * (take_back, which locks the gate) knows that nobody is about to touch its task. There is room for
+ * some wakes to be remembered. A coroutine that finds none is remembered in its own guest, which is
+ * there until it is woken (await.c). A thread's is not, so that thread is woken under the lock.
  *
- * To wake all is to wake those who wait now: others may come while the gate is unlocked in
- * between. So a mark is queued behind them, a guest that is claimed already. Whoever pops it in
- * passing has served all that stood before it.
+ * Who does not wait does not begin to. The state of a fiber's wait is in the fiber (wait.c), and a
+ * waker may run on a fiber that has begun to wait and is queued: the guest of a condition unlocks
+ * its mutex then. What such a waker calls without suspending must leave that state alone.
  *
  * Rejected: a table of queues by address (8 bytes per primitive, but a table that all runtimes
  * share, and a miss in it at each wait); a lock that parks (the object would need a second queue);
- * waking under the lock (a system call, or somebody's waker that uses the same object). */
+ * waking all under the lock (a system call, or somebody's waker that uses the same object). */
 #include "sync/gate.h"
 
 #include "base/assert.h"
@@ -101,54 +105,64 @@ void sni_gate_remove(sn_gate_ *gate, struct sni_guest *guest)
     guest->is_queued = false;
 }
 
+/* To be woken when the gate is unlocked, or now. */
+static void owe(struct sni_wakes *wakes, struct sni_guest *guest, struct sni_wake wake)
+{
+    struct sni_list *link = &guest->waiter.link;
+    if (sni_likely(wakes->n < SNI_GATE_WAKES_MAX)) {
+        wakes->list[wakes->n++] = wake;
+    } else if (wake.ops == NULL) {
+        sni_wait_wake(wake);
+    } else if (wakes->more == NULL) {
+        sni_list_init(link);
+        wakes->more = link;
+    } else {
+        sni_list_push_back(wakes->more, link); /* as in the queue */
+    }
+}
+
 bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct sni_wakes *wakes)
 {
+    struct sni_wake wake = {NULL, NULL};
     sni_gate_remove(gate, guest);
-    wakes->claims++;
-    struct sni_wake *wake = &wakes->list[wakes->n];
-    *wake = (struct sni_wake){NULL, NULL};
-    if (!sni_wait_claim_locked(&guest->waiter, result, wake))
+    if (!sni_wait_claim_locked(&guest->waiter, result, &wake))
         return false;
-    wakes->n += wake->who != NULL;
+    if (wake.who != NULL)
+        owe(wakes, guest, wake);
     return true;
+}
+
+/* Those that are remembered in their guests. */
+static SNI_COLD void send_more(struct sni_list *first)
+{
+    while (first != NULL) {
+        struct sni_list *link = first;
+        const struct sni_waiter *w = sni_container_of(link, struct sni_waiter, link);
+        struct sni_wake wake = {w->ops, w->fiber};
+        first = link->next == link ? NULL : link->next;
+        sni_list_remove(link);
+        sni_wait_wake(wake); /* from here on the guest may be gone */
+    }
 }
 
 void sni_wakes_send(const struct sni_wakes *wakes)
 {
     for (unsigned i = 0; i < wakes->n; i++)
         sni_wait_wake(wakes->list[i]);
-}
-
-static const struct sni_gate_kind mark_kind = {.name = "mark"};
-
-void sni_gate_push_mark(sn_gate_ *gate, struct sni_guest *mark)
-{
-    *mark = (struct sni_guest){.kind = &mark_kind};
-    sni_wait_begin(&mark->waiter);
-    (void)sni_wait_claim(&mark->waiter, 0); /* nobody waits there */
-    sni_gate_push(gate, mark);
+    if (sni_unlikely(wakes->more != NULL))
+        send_more(wakes->more);
 }
 
 void sni_gate_pass_all(sn_gate_ *gate, uint64_t word, int result)
 {
-    struct sni_guest mark;
-    sni_gate_push_mark(gate, &mark);
-    for (bool more = true; more;) {
-        struct sni_wakes wakes = {0};
-        struct sni_guest *guest;
-        while (mark.is_queued && (guest = sni_gate_first(gate)) != &mark &&
-               !sni_wakes_full(&wakes)) {
-            guest->is_passed = true;
-            (void)sni_gate_claim(gate, guest, result, &wakes);
-        }
-        more = mark.is_queued && sni_gate_first(gate) != &mark;
-        if (!more && mark.is_queued)
-            sni_gate_remove(gate, &mark);
-        sni_gate_unlock(gate, word);
-        sni_wakes_send(&wakes);
-        if (more)
-            word = sni_gate_lock(gate);
+    struct sni_wakes wakes = {0};
+    struct sni_guest *guest;
+    while ((guest = sni_gate_first(gate)) != NULL) {
+        guest->is_passed = true;
+        (void)sni_gate_claim(gate, guest, result, &wakes);
     }
+    sni_gate_unlock(gate, word);
+    sni_wakes_send(&wakes);
 }
 
 #ifdef SINEW_DEBUG
@@ -225,7 +239,7 @@ int sni_guest_leave(struct sni_guest *guest, int why)
     else
         sni_gate_unlock(gate, word);
     if (was_queued)
-        return guest->is_passed ? 0 : why; /* it is ours alone now; the kind may have its say */
+        return why;
     int result = sni_wait_result(&guest->waiter); /* whoever took it out has claimed it, or tried */
     return result < 0 && is_passed ? 0 : result;
 }
@@ -252,7 +266,9 @@ static int commit(struct sni_guest *guest, sn_deadline until)
 int sni_guest_wait(struct sni_guest *guest, sn_deadline until)
 {
     guest->until = until;
-    if (until.ns != SN_NOWAIT.ns && sni_guest_is_coroutine(guest))
+    if (until.ns == SN_NOWAIT.ns)
+        return guest->kind->enter(guest); /* and is not queued */
+    if (sni_guest_is_coroutine(guest))
         return sni_misuse(-EDEADLK, "a coroutine waits and would block its worker: await the op");
     for (;;) {
         sni_wait_begin(&guest->waiter);

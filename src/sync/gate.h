@@ -30,10 +30,14 @@ enum {
     SNI_GATE_BITS = 3,   /* both                   */
     SNI_GATE_UNIT = 4,   /* of a word that counts: sni_gate_count */
 
-    SNI_GATE_QUEUED = 1 << 20, /* from enter: it waits now                        */
-    SNI_GATE_AGAIN,            /* from a claim: enter again                       */
-    SNI_GATE_WAKES_MAX = 16,   /* claims before the gate is unlocked for a moment */
+    SNI_GATE_QUEUED = 1 << 20, /* from enter: it waits now  */
+    SNI_GATE_AGAIN,            /* from a claim: enter again */
 };
+
+/* Wakes that are remembered here, and not in guests or not at all: see gate.c. */
+#ifndef SNI_GATE_WAKES_MAX
+#define SNI_GATE_WAKES_MAX 16
+#endif
 
 struct sni_guest;
 
@@ -45,7 +49,7 @@ struct sni_gate_kind {
     int (*enter)(struct sni_guest *guest);
 
     /* A guest has left the queue before its turn. With the gate locked, the word as it was; must
-     * unlock it. Sets is_passed if it was its turn after all. NULL: nothing but that. */
+     * unlock it. NULL: nothing but that. */
     void (*left)(struct sni_guest *guest, uint64_t word);
 
     /* A guest does not exist any more: pass on what it was given by a claim with `result`; if that
@@ -114,8 +118,8 @@ int sni_gate_enter_at_zero(struct sni_guest *guest);
 
 /* What is left to do when the gate is unlocked. */
 struct sni_wakes {
-    unsigned claims;
     unsigned n;
+    struct sni_list *more; /* guests of coroutines, in a ring without a head; NULL: none */
     struct sni_wake list[SNI_GATE_WAKES_MAX];
 };
 
@@ -135,21 +139,11 @@ void sni_gate_remove(sn_gate_ *gate, struct sni_guest *guest);
  * Returns  false if its time was up before: it gets nothing */
 bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct sni_wakes *wakes);
 
-/* Unlock the gate from time to time: the kind goes on after having locked it again. */
-static inline bool sni_wakes_full(const struct sni_wakes *wakes)
-{
-    return wakes->claims == SNI_GATE_WAKES_MAX;
-}
-
 /* After the gate was unlocked. */
 void sni_wakes_send(const struct sni_wakes *wakes);
 
-/* Queue a mark, behind all who wait now. It is in nobody's way; if it is not queued any more, all
- * that stood before it have been served. */
-void sni_gate_push_mark(sn_gate_ *gate, struct sni_guest *mark);
-
-/* Everybody who waits now gets `result`; the word becomes `word`. Unlocks the gate, and touches it
- * afterwards only while somebody is left who waits. */
+/* Everybody who waits now gets `result`; the word becomes `word`. Unlocks the gate, and does not
+ * touch it afterwards. */
 void sni_gate_pass_all(sn_gate_ *gate, uint64_t word, int result);
 
 /* ---- waiting ------------------------------------------------------------------------------ */

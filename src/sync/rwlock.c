@@ -50,20 +50,12 @@ static bool admit(sn_rwlock *lock, struct sni_guest *guest, uint64_t *word, stru
 /* With the gate locked: serve those whose turn it is. Unlocks. */
 static void serve(sn_rwlock *lock, uint64_t word)
 {
-    for (bool more = true; more;) {
-        struct sni_wakes wakes = {0};
-        struct sni_guest *guest;
-        more = true;
-        while (more && !sni_wakes_full(&wakes)) {
-            guest = sni_gate_first(&lock->gate_);
-            more = guest != NULL && admit(lock, guest, &word, &wakes);
-        }
-        more = more && sni_gate_first(&lock->gate_) != NULL;
-        sni_gate_unlock(&lock->gate_, word);
-        sni_wakes_send(&wakes);
-        if (more)
-            word = sni_gate_lock(&lock->gate_);
-    }
+    struct sni_wakes wakes = {0};
+    struct sni_guest *guest;
+    while ((guest = sni_gate_first(&lock->gate_)) != NULL && admit(lock, guest, &word, &wakes))
+        ;
+    sni_gate_unlock(&lock->gate_, word);
+    sni_wakes_send(&wakes);
 }
 
 static int enter(struct sni_guest *guest)

@@ -20,22 +20,15 @@ static_assert(sizeof(sn_sem) == 16, "sn_sem has grown");
 /* With the gate locked: serve those whose turn it is. Unlocks. */
 static void serve(sn_sem *sem, uint64_t word)
 {
-    for (;;) {
-        struct sni_wakes wakes = {0};
-        struct sni_guest *guest;
-        while ((guest = sni_gate_first(&sem->gate_)) != NULL &&
-               guest->units <= sni_gate_count(word) && !sni_wakes_full(&wakes)) {
-            uint64_t units = guest->units;
-            if (sni_gate_claim(&sem->gate_, guest, 0, &wakes))
-                word -= units * SNI_GATE_UNIT;
-        }
-        bool more = guest != NULL && guest->units <= sni_gate_count(word);
-        sni_gate_unlock(&sem->gate_, word);
-        sni_wakes_send(&wakes);
-        if (!more)
-            return;
-        word = sni_gate_lock(&sem->gate_);
+    struct sni_wakes wakes = {0};
+    struct sni_guest *guest;
+    while ((guest = sni_gate_first(&sem->gate_)) != NULL && guest->units <= sni_gate_count(word)) {
+        uint64_t units = guest->units;
+        if (sni_gate_claim(&sem->gate_, guest, 0, &wakes))
+            word -= units * SNI_GATE_UNIT;
     }
+    sni_gate_unlock(&sem->gate_, word);
+    sni_wakes_send(&wakes);
 }
 
 static int enter(struct sni_guest *guest)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* test_chan.c - src/sync/chan_core.c and select.c, all interleavings of a few calls (R91, R92):
  * what was sent is received once or still its sender's, whoever waits is served or told, whatever
- * the deadlines do; and two selects that meet from both sides neither deadlock nor both lose.
+ * the deadlines do; what was freed is not touched; and two selects that meet from both sides
+ * neither deadlock nor both lose.
  *
  * A wait that is never ended shows as a deadlock. A deadline comes when the search likes. */
 #include "model/model.h"
 
 #include "harness.h"
+#include "sync/chan.h"
 
 #include <sinew/chan.h>
 #include <sinew/errno.h>
@@ -226,6 +228,60 @@ TEST(chan_a_close_meets_those_who_wait, .limit_s = 60)
     model_holds(&met, &(struct model_options){.preemptions = 3, .random = 20000});
     model_holds(&met, &(struct model_options){.store_buffers = true});
     model_holds(&closing_one, &(struct model_options){.random = 20000});
+    destroy_all();
+}
+
+/* ---- the last reference --------------------------------------------------------------------- */
+
+static void reset_held_by_three(void)
+{
+    reset(0);
+    MODEL_CHECK(sn_chan_acquire(ch[0], SN_CHAN_RECEIVER) == 0);
+}
+
+/* Afterwards the memory is another one's, who locks it for good: who comes late waits for ever. */
+static void release(sn_chan_side side)
+{
+    struct sni_chan *c = sni_chan_find(ch[0]);
+    MODEL_CHECK(c != NULL);
+    MODEL_CHECK(sn_chan_release(ch[0], side) == 0);
+    if (c->magic != SNI_CHAN_MAGIC)
+        (void)sni_mutex_trylock(&c->source.lock);
+}
+
+static void recv_and_release(void)
+{
+    recv_nth(0, ch[0], SN_FOREVER);
+    release(SN_CHAN_RECEIVER);
+}
+
+static void recv_soon_and_release(void)
+{
+    recv_nth(0, ch[0], SOON);
+    release(SN_CHAN_RECEIVER);
+}
+
+static void release_sender(void)
+{
+    release(SN_CHAN_SENDER);
+}
+
+static void check_freed(void)
+{
+    MODEL_CHECK(results[1][0] == -EPIPE);
+    MODEL_CHECK(results[2][0] == -EPIPE || results[2][0] == -ETIMEDOUT);
+    MODEL_CHECK(sni_chan_find(ch[0]) == NULL);
+    ch[0] = NULL; /* there is nothing to destroy */
+}
+
+static const struct model last_references = {
+    reset_held_by_three, {release_sender, recv_and_release, recv_soon_and_release}, check_freed};
+
+TEST(chan_who_gives_up_its_reference_does_not_touch_what_others_have_freed, .limit_s = 120)
+{
+    model_holds(&last_references, &(struct model_options){.preemptions = 2, .random = 20000});
+    model_holds(&last_references,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 2000});
     destroy_all();
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test_sync.c - src/sync (R90): the mutex and the semaphore, with threads that lock, wait, are
  * handed over to, and whose time is up at any moment. One at a time is inside, what was written
- * inside is there for the next, nobody sleeps for ever, and nothing is left behind. */
+ * inside is there for the next, nobody sleeps for ever, and nothing is left behind. And what ends
+ * with the last wait, which may be an event, a rwlock or a semaphore, is not touched
+ * after it, although more wait than are woken in one go. */
 #include "model/model.h"
 
 #include "harness.h"
@@ -158,12 +160,47 @@ TEST(three_threads_one_of_them_impatient_share_a_semaphore, .limit_s = 120)
     model_holds(&units, &(struct model_options){.store_buffers = true, .random = 2000});
 }
 
-/* ---- an event that ends with the wait ------------------------------------------------------ */
+/* ---- what ends with the wait ---------------------------------------------------------------- */
 
-static void reset_event(void)
+#define SOON sn_deadline_at_(1) /* a deadline; the search decides when it has come */
+
+static sn_rwlock rwlock;
+static bool is_written;
+static SNI_ATOMIC(int) gone; /* of two who wait */
+
+static void reset_all(void)
 {
     forget();
     event = (sn_event)SN_EVENT_INIT;
+    rwlock = (sn_rwlock)SN_RWLOCK_INIT;
+    sem = (sn_sem)SN_SEM_INIT(0);
+    mutex = (sn_mutex)SN_MUTEX_INIT;
+    is_written = false;
+    gone.raw_ = 0;
+}
+
+/* Afterwards the memory is used otherwise: who comes late finds the gate locked for ever, or is
+ * found out because it has unlocked it. */
+static void use_otherwise(sn_gate_ *gate)
+{
+    sni_atomic_store(&gate->word_, UINT64_MAX, relaxed); /* relaxed: ours */
+}
+
+static bool is_used_otherwise(const sn_gate_ *gate)
+{
+    return gate->word_.raw_ == UINT64_MAX;
+}
+
+/* The second one to go is the last to use it. */
+static bool is_last_to_go(void)
+{
+    return sni_atomic_fetch_add(&gone, 1, acq_rel) == 1; /* acq_rel: one after the other */
+}
+
+static void leave(sn_gate_ *gate)
+{
+    if (is_last_to_go())
+        use_otherwise(gate);
 }
 
 static void set_event(void)
@@ -172,25 +209,114 @@ static void set_event(void)
     (void)sn_event_set(&event);
 }
 
-/* Afterwards the memory is used otherwise: a setter that comes late would find that out. */
 static void wait_for_event(void)
 {
     MODEL_CHECK(sn_event_wait(&event, SN_FOREVER) == 0);
     model_read(&guarded);
-    sni_atomic_store(&event.gate_.word_, UINT64_MAX & ~(uint64_t)7, relaxed); /* relaxed: ours */
+    use_otherwise(&event.gate_);
 }
 
 static void check_event(void)
 {
-    MODEL_CHECK(event.gate_.word_.raw_ == (UINT64_MAX & ~(uint64_t)7));
+    MODEL_CHECK(is_used_otherwise(&event.gate_));
 }
 
-static const struct model ending = {reset_event, {wait_for_event, set_event}, check_event};
+static const struct model ending = {reset_all, {wait_for_event, set_event}, check_event};
 
 TEST(an_event_is_not_touched_after_the_wait_in_any_interleaving, .limit_s = 120)
 {
     model_holds(&ending, &(struct model_options){.preemptions = 4, .random = 2000});
     model_holds(&ending, &(struct model_options){.store_buffers = true, .random = 2000});
+}
+
+/* Two wait, which is more than are woken in one go. */
+static void wait_for_event_with_another(void)
+{
+    MODEL_CHECK(sn_event_wait(&event, SN_FOREVER) == 0);
+    model_read(&guarded);
+    leave(&event.gate_);
+}
+
+static void wait_for_event_soon(void)
+{
+    int rc = sn_event_wait(&event, SOON);
+    MODEL_CHECK(rc == 0 || rc == -ETIMEDOUT);
+    leave(&event.gate_);
+}
+
+static const struct model two_at_event = {
+    reset_all, {wait_for_event_with_another, wait_for_event_soon, set_event}, check_event};
+
+TEST(an_event_is_not_touched_after_the_last_wait_of_many, .limit_s = 120)
+{
+    model_holds(&two_at_event, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&two_at_event,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 2000});
+}
+
+static void write_once(void)
+{
+    MODEL_CHECK(sn_rwlock_lock(&rwlock, SN_FOREVER) == 0);
+    model_write(&guarded);
+    is_written = true;
+    MODEL_CHECK(sn_rwlock_unlock(&rwlock) == 0);
+}
+
+/* Who reads what was written knows that nobody else will come. */
+static void read_once(void)
+{
+    MODEL_CHECK(sn_rwlock_lock_shared(&rwlock, SN_FOREVER) == 0);
+    model_read(&guarded);
+    bool is_last = is_written;
+    MODEL_CHECK(sn_rwlock_unlock_shared(&rwlock) == 0);
+    if (is_last)
+        leave(&rwlock.gate_);
+}
+
+static void check_rwlock(void)
+{
+    MODEL_CHECK(is_used_otherwise(&rwlock.gate_) == (gone.raw_ == 2));
+}
+
+static const struct model two_readers = {
+    reset_all, {write_once, read_once, read_once}, check_rwlock};
+
+TEST(a_rwlock_is_not_touched_after_the_last_has_read, .limit_s = 120)
+{
+    model_holds(&two_readers, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&two_readers,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 2000});
+}
+
+static void give_two(void)
+{
+    MODEL_CHECK(sn_sem_release(&sem, 2) == 0);
+}
+
+static void take_one_for_good(void)
+{
+    MODEL_CHECK(sn_sem_acquire(&sem, 1, SN_FOREVER) == 0);
+    leave(&sem.gate_);
+}
+
+static void take_one_soon(void)
+{
+    int rc = sn_sem_acquire(&sem, 1, SOON);
+    MODEL_CHECK(rc == 0 || rc == -ETIMEDOUT);
+    leave(&sem.gate_);
+}
+
+static void check_sem_is_gone(void)
+{
+    MODEL_CHECK(is_used_otherwise(&sem.gate_));
+}
+
+static const struct model two_at_sem = {
+    reset_all, {give_two, take_one_for_good, take_one_soon}, check_sem_is_gone};
+
+TEST(a_semaphore_is_not_touched_after_the_last_wait, .limit_s = 120)
+{
+    model_holds(&two_at_sem, &(struct model_options){.preemptions = 2, .random = 5000});
 }
 
 /* ---- planted ------------------------------------------------------------------------------- */

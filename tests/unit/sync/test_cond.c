@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The condition (R90): no signal is lost, deadlines, drops, moving to the mutex; fibers, threads
- * and coroutines. */
+ * and coroutines; and what wakers do meanwhile. */
 #include "unit/sync/guests.h"
+
+#include <unistd.h>
 
 static sn_mutex m;
 static sn_cond changed;
@@ -319,6 +321,126 @@ TEST(a_dropped_operation_passes_on_the_signal_that_it_was_given)
         CHECK_EQ(sn_mutex_unlock(&m), 0);
         finish();
     }
+}
+
+/* ---- who must not wait, and wakers ---------------------------------------------------------- */
+
+typedef struct hasty {
+    sn_coro coro;
+    sn_sync_state state;
+    int rc;
+} hasty;
+
+SN_CORO(hasty, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT(sn_mutex_lock_op(&self->state, &m));
+    struct by_hand hand = {{0}};
+    sn_sync_state state;
+    sn_future *next = sn_mutex_lock_op(&state, &m);
+    CHECK(sn_poll_pending(poll_by_hand(next, &hand)));
+    self->rc = sn_cond_wait(&changed, &m, SN_NOWAIT);
+    CHECK_EQ(hand.wakes.raw_, 0); /* nobody else has had it meanwhile */
+    CHECK_EQ(guests_at(&changed.gate_), 0);
+    CHECK_EQ(sn_future_drop(next), 0);
+    CHECK_EQ(sn_mutex_unlock(&m), 0);
+    SN_RETURN(self->rc);
+    SN_END();
+}
+
+TASK_TEST(a_coroutine_that_does_not_wait_for_a_condition_keeps_the_mutex)
+{
+    (void)arg;
+    for (int fair = 0; fair < 2; fair++) {
+        reset();
+        m.fair_ = (uint32_t)fair;
+        CHECK_EQ(sn_join(sn_spawn_coro(hasty, &(hasty){.rc = 0}), NULL), -ETIMEDOUT);
+        finish();
+    }
+    return 0;
+}
+
+MISUSE_TEST(not_waiting_without_the_mutex_is_an_error_too, -EPERM, "does not hold its mutex")
+{
+    reset();
+    return sn_cond_wait(&changed, &m, SN_NOWAIT);
+}
+
+/* What a waker may do while the one that wakes it is about to wait: all that does not suspend. */
+static struct {
+    sn_event rung;
+    sn_mutex taken;
+    sn_sem none;
+    int times;
+} bell;
+
+static void ring_the_bell(void)
+{
+    CHECK_EQ(sn_event_set(&bell.rung), 0);
+}
+
+static void try_what_is_taken(void)
+{
+    CHECK_EQ(sn_mutex_lock(&bell.taken, SN_NOWAIT), -ETIMEDOUT);
+    CHECK_EQ(sn_sem_acquire(&bell.none, 1, SN_NOWAIT), -ETIMEDOUT);
+}
+
+static void ask_for_input(void)
+{
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(sn_wait_fd(ends[0], SN_READABLE, SN_NOWAIT), -ETIMEDOUT);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static int wake_and_do(void *data)
+{
+    bell.times++;
+    (*(void (**)(void))data)();
+    return 0;
+}
+
+static int wait_for_the_bell(void *arg)
+{
+    (void)arg;
+    return sn_event_wait(&bell.rung, SN_FOREVER);
+}
+
+/* The unlock that belongs to the wait wakes somebody, whose waker does `what`. */
+static void wait_beside_a_waker(void (*what)(void))
+{
+    static const sn_waker_vtable vt = {.wake_by_ref = wake_and_do};
+    sn_waker waker = {&vt, &what};
+    sn_cx cx = {&waker};
+    sn_sync_state state;
+    sn_future *next = sn_mutex_lock_op(&state, &m);
+    reset();
+    bell.times = 0;
+    CHECK_EQ(sn_mutex_lock(&m, SN_FOREVER), 0);
+    CHECK(sn_poll_pending(sn_future_poll(next, &cx)));
+    CHECK_EQ(sn_cond_wait(&changed, &m, sn_after(SN_MS(20))), -ETIMEDOUT);
+    CHECK_EQ(bell.times, 1);
+    CHECK_EQ(guests_at(&changed.gate_), 0);
+    CHECK_EQ(sn_future_drop(next), 0);
+    CHECK_EQ(sn_mutex_unlock(&m), 0); /* it is ours */
+    finish();
+}
+
+TASK_TEST(what_a_waker_does_without_waiting_leaves_the_wait_of_who_wakes_it_alone)
+{
+    (void)arg;
+    bell.rung = (sn_event)SN_EVENT_INIT;
+    bell.taken = (sn_mutex)SN_MUTEX_INIT;
+    bell.none = (sn_sem)SN_SEM_INIT(0);
+    sn_task *other = sn_spawn(wait_for_the_bell, NULL);
+    until_guests(&bell.rung.gate_, 1);
+    wait_beside_a_waker(ring_the_bell);
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_mutex_lock(&bell.taken, SN_FOREVER), 0);
+    wait_beside_a_waker(try_what_is_taken);
+    wait_beside_a_waker(ask_for_input);
+    return sn_mutex_unlock(&bell.taken);
 }
 
 /* ---- misuse ---------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
 /* Events (R90), for all and for one. */
 #include "unit/sync/guests.h"
 
+#include <sched.h>
+
 static sn_event event;
 static SNI_ATOMIC(int) passed;
 static int gift; /* written before the event is set, read after */
@@ -139,6 +141,65 @@ TEST(a_dropped_operation_passes_on_an_event_for_one)
     CHECK_EQ(sn_event_set(&event), 0);
     CHECK_EQ(sn_future_drop(fut[0]), 0);
     CHECK(sn_event_get(&event)); /* nobody else is there: it is kept for who comes */
+    CHECK_EQ(sn_event_finish(&event), 0);
+}
+
+/* ---- more than the setter can remember ------------------------------------------------------- */
+
+enum { MANY = 3 * SNI_GATE_WAKES_MAX + 1 };
+
+static int woken[MANY]; /* in this order */
+static int woken_n;
+
+/* A waker may use the event itself: it is not locked. */
+static int note_and_reset(void *data)
+{
+    CHECK_LT(woken_n, MANY);
+    woken[woken_n++] = *(int *)data;
+    return sn_event_reset(&event);
+}
+
+TEST(many_coroutines_are_woken_in_order_with_the_event_unlocked)
+{
+    static const sn_waker_vtable vt = {.wake_by_ref = note_and_reset};
+    sn_sync_state state[MANY];
+    sn_future *fut[MANY];
+    int numbers[MANY];
+    reset(false);
+    woken_n = 0;
+    for (int i = 0; i < MANY; i++) {
+        numbers[i] = i;
+        sn_waker waker = {&vt, &numbers[i]};
+        sn_cx cx = {&waker};
+        fut[i] = sn_event_wait_op(&state[i], &event);
+        CHECK(sn_poll_pending(sn_future_poll(fut[i], &cx)));
+    }
+    CHECK_EQ(sn_future_drop(fut[MANY / 2]), 0);
+    CHECK_EQ(sn_event_set(&event), 0);
+    CHECK_EQ(woken_n, MANY - 1);
+    for (int i = 0, k = 0; i < MANY; i++) {
+        if (i == MANY / 2)
+            continue;
+        CHECK_EQ(woken[k++], i);
+        struct by_hand hand = {{0}};
+        CHECK_EQ(poll_by_hand(fut[i], &hand).value, 0);
+    }
+    CHECK_EQ(sn_event_finish(&event), 0);
+}
+
+TEST(many_threads_are_woken)
+{
+    pthread_t thread[MANY];
+    reset(false);
+    for (int i = 0; i < MANY; i++)
+        start_thread(&thread[i], wait_in_thread, NULL);
+    while (guests_at(&event.gate_) < MANY)
+        sched_yield();
+    gift = 7;
+    CHECK_EQ(sn_event_set(&event), 0);
+    for (int i = 0; i < MANY; i++)
+        join_thread(thread[i]);
+    CHECK_EQ(sni_atomic_load(&passed, seq_cst), MANY);
     CHECK_EQ(sn_event_finish(&event), 0);
 }
 
