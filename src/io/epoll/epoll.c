@@ -54,6 +54,11 @@
  * our back may live on in a copy (dup) and be told of. So each registration has a generation, its
  * events carry it, and others than the slot's present one are ignored.
  *
+ * Sleeping. `wait` takes events and completes nothing; it does not sleep while there are some to be
+ * reaped. A kept descriptor is told of also while nobody waits for it, and so is a stranger's that
+ * was waited for in vain. Without an operation nobody reaps, and the owner would sleep no more. So
+ * then `wait` looks at the events itself: there is nobody to complete, they are only remembered.
+ *
  * Waking. The bell's descriptor is level-triggered, and only the owner clears it: were it edge-
  * triggered, a reap of another thread could take the event, and the owner would sleep on.
  *
@@ -403,13 +408,20 @@ static unsigned process(struct epoll *e, const struct epoll_event *event)
                                       : stranger_event(e, slot, fd, told);
 }
 
-static unsigned epoll_reap(struct sni_driver *driver)
+/* What `wait` has taken. */
+static unsigned process_found(struct epoll *e)
 {
-    struct epoll *e = epoll_of(driver);
     unsigned n = 0;
     for (unsigned i = 0; i < e->found_count; i++)
         n += process(e, &e->found[i]);
     e->found_count = 0;
+    return n;
+}
+
+static unsigned epoll_reap(struct sni_driver *driver)
+{
+    struct epoll *e = epoll_of(driver);
+    unsigned n = process_found(e);
     if (n > 0)
         return n;
     int got = epoll_wait(e->fd, e->events, REAP_EVENTS, 0);
@@ -455,9 +467,12 @@ static int take(struct epoll *e, struct epoll_event *events, int64_t ns)
     return got < 0 ? 0 : got;
 }
 
+/* Has an earlier wait taken what is to be reaped? */
 static bool is_anything_found(struct epoll *e)
 {
     sni_mutex_lock(&e->driver.lock);
+    if (sni_driver_pending(&e->driver) == 0)
+        (void)process_found(e); /* nobody waits and nobody reaps: see "Sleeping" */
     bool found = e->found_count > 0;
     sni_mutex_unlock(&e->driver.lock);
     return found;

@@ -480,6 +480,39 @@ DRIVER_TEST(a_worker_whose_waits_are_long_does_not_spin_before_each)
     sn_runtime_destroy(rt);
 }
 
+/* A connection and a descriptor that are ready, and that a driver may have been told of, while the
+ * only task sleeps. Returns how often its worker has looked at the world. */
+static int sleep_beside_what_is_ready(void *arg)
+{
+    (void)arg;
+    char byte;
+    CHECK_EQ(sn_read(ends[0], &byte, 1, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_wait_fd(event_fd, SN_READABLE, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_write(ends[1], "x", 1, SN_FOREVER), 1);
+    CHECK_EQ(eventfd_write(event_fd, 1), 0);
+    const struct sni_worker *w = (const struct sni_worker *)(const void *)sni_exec_current();
+    /* relaxed, both: a number that this thread writes */
+    uint32_t before = sni_atomic_load(&w->looks, relaxed);
+    CHECK_EQ(sn_sleep(SN_MS(50)), 0);
+    uint32_t looks = sni_atomic_load(&w->looks, relaxed) - before;
+    CHECK_EQ(sn_read(ends[0], &byte, 1, SN_FOREVER), 1); /* it was not forgotten */
+    CHECK_EQ(sn_wait_fd(event_fd, SN_READABLE, SN_FOREVER), SN_READABLE);
+    return (int)looks;
+}
+
+DRIVER_TEST(a_worker_sleeps_beside_what_is_ready_and_nobody_waits_for)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    tcp_pair(ends);
+    event_fd = eventfd(0, EFD_CLOEXEC);
+    int looks = sn_runtime_block_on(rt, sleep_beside_what_is_ready, NULL);
+    CHECK_GE(looks, 0);
+    CHECK_LT(looks, 50); /* one for each thing that it is told of, and some; not thousands */
+    close_pair(ends);
+    CHECK_EQ(close(event_fd), 0);
+    sn_runtime_destroy(rt);
+}
+
 /* ---- where operations must not be ------------------------------------------------------------ */
 
 TEST(an_operation_outside_a_runtime_is_eperm)
