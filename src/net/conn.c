@@ -264,6 +264,8 @@ int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until)
         return rc;
     rc = (int)sni_file_wait(file, events, until);
     sni_file_unuse(file);
+    if (rc > 0 && until.ns > 0)
+        sni_spend(); /* it may have been there */
     return rc;
 }
 

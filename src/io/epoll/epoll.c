@@ -26,8 +26,11 @@
  * first. And no busy loop: a POLL that is over at once although e is untrue brings the newest
  * ticket, with which the next one disproves. That is at most one try in vain per event.
  * Ticket 0 disproves nothing: it is of somebody who has not seen any event, and if there was none
- * then nothing is ready either. Numbers have 31 bits, wrap around and leave 0 out; that an owner
- * sleeps on a ticket for 2^30 events between a try and its POLL, we take for impossible.
+ * then nothing is ready either. Who waits for more than one event, or for one that nobody tries
+ * for, always comes with it, and could be told for ever of what is not there. So what is ready then
+ * is checked by poll(2), which disproves as a try does. Numbers have 31 bits, wrap around and leave
+ * 0 out; that an owner sleeps on a ticket for 2^30 events between a try and its POLL, we take for
+ * impossible.
  *
  * Whom to tell. An edge may stand for two connections, and a waiter that is told may never come
  * back: it got its connection and is content, or its deadline passed, too late to matter. To tell
@@ -47,7 +50,7 @@
  * what any of them wants, an event completes all that it concerns, and it is armed again for the
  * rest. What cannot be armed cannot be told: all waiters get the error. Files that epoll does not
  * take (EPERM: regular ones) are always ready. A stranger's wait for a descriptor that is kept has
- * no ticket, so what it is told to be ready is checked by poll(2), which disproves as a try does.
+ * no ticket either, and is checked in the same way.
  *
  * Generations. `wait` takes events from the kernel without the lock, and hands them to the next
  * reap. Meanwhile a descriptor may be forgotten and its number used anew; and one closed behind
@@ -224,6 +227,22 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
             slot->ready &= (uint8_t)~(1u << i);
 }
 
+/* A wait without a try to show for itself: the kernel is asked what of `ready` is so. */
+static SNI_NEVER_INLINE void wait_by_asking(struct epoll *e, struct sni_slot *slot,
+                                            struct sni_op *op)
+{
+    struct pollfd now = {.fd = op->fd, .events = (short)wanted(op->events)};
+    (void)poll(&now, 1, 0);
+    unsigned ready = told_by((uint32_t)now.revents) & op->events;
+    slot->ready &= (uint8_t)~(op->events & ~ready);
+    if ((now.revents & POLLNVAL) == 0 && ready == 0) {
+        sni_list_push_back(&slot->waiters, &op->waiter.link);
+        return;
+    }
+    op->flags = slot->sequence;
+    complete(e, op, (now.revents & POLLNVAL) != 0 ? -EBADF : (ptrdiff_t)ready);
+}
+
 static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
 {
     if (!op->is_guess || !slot->cuts)
@@ -233,23 +252,12 @@ static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
         sni_list_push_back(&slot->waiters, &op->waiter.link);
         return;
     }
+    if (sni_unlikely(op->events > SNI_WRITABLE)) { /* several, or PRIORITY */
+        wait_by_asking(e, slot, op);
+        return;
+    }
     op->flags = slot->sequence;
     complete(e, op, ready);
-}
-
-/* A stranger's wait for a descriptor of ours. */
-static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
-{
-    struct pollfd now = {.fd = op->fd, .events = (short)wanted(op->events)};
-    (void)poll(&now, 1, 0);
-    unsigned ready = told_by((uint32_t)now.revents) & op->events;
-    slot->ready &= (uint8_t)~(op->events & ~ready);
-    if ((now.revents & POLLNVAL) != 0)
-        complete(e, op, -EBADF);
-    else if (ready == 0)
-        sni_list_push_back(&slot->waiters, &op->waiter.link);
-    else
-        complete(e, op, ready);
 }
 
 static void tell(struct epoll *e, struct sni_slot *slot, struct sni_op *op, unsigned told)
@@ -371,7 +379,7 @@ static void epoll_submit(struct sni_driver *driver, struct sni_op *op)
     else if (op->kept)
         wait_kept(e, slot, op);
     else if (slot->how == SNI_SLOT_KEPT)
-        wait_as_guest(e, slot, op);
+        wait_by_asking(e, slot, op); /* a stranger's, for a descriptor of ours */
     else
         wait_stranger(e, slot, op);
 }
