@@ -198,15 +198,17 @@ static int enter(struct epoll *e, struct sni_slot *slot, int fd, uint32_t events
 
 /* ---- kept descriptors -------------------------------------------------------------------- */
 
-static int keep(struct epoll *e, struct sni_slot *slot, int fd)
+/* `newest`: no ticket that is still about, of another driver, is newer. */
+static int keep(struct epoll *e, struct sni_slot *slot, int fd, uint32_t newest)
 {
-    if (slot->how == SNI_SLOT_KEPT)
+    if (sni_likely(slot->how == SNI_SLOT_KEPT))
         return 0;
+    if (!sni_slot_is_not_older(slot->sequence, newest))
+        slot->sequence = newest;
     int rc = enter(e, slot, fd, kept_events);
     if (rc < 0)
         return rc;
     slot->how = SNI_SLOT_KEPT;
-    slot->sequence = 0;
     slot->ready = 0; /* and so `seen` means nothing */
     slot->cuts = false;
     return 0;
@@ -373,7 +375,7 @@ static void epoll_submit(struct sni_driver *driver, struct sni_op *op)
     struct sni_slot *slot;
     int rc = slot_of(e, op->fd, &slot);
     if (rc == 0 && op->kept)
-        rc = keep(e, slot, op->fd);
+        rc = keep(e, slot, op->fd, op->flags);
     if (rc < 0)
         refuse(e, op, rc);
     else if (op->kept)
@@ -390,15 +392,18 @@ static void epoll_cancel(struct sni_driver *driver, struct sni_op *op)
     complete(epoll_of(driver), op, -ECANCELED);
 }
 
-static void epoll_forget(struct sni_driver *driver, int fd)
+static uint32_t epoll_forget(struct sni_driver *driver, int fd)
 {
     struct epoll *e = epoll_of(driver);
     struct sni_slot *slot = sni_slots_find(&e->slots, fd);
-    if (slot == NULL || slot->how == SNI_SLOT_NONE)
-        return;
+    if (slot == NULL)
+        return 0;
+    if (slot->how == SNI_SLOT_NONE)
+        return slot->sequence;
     sni_assert_debug(sni_list_empty(&slot->waiters), "a descriptor is closed that is waited for");
     (void)control(e, EPOLL_CTL_DEL, fd, 0, 0); /* it may be closed already */
     slot->how = SNI_SLOT_NONE; /* the next registration has a generation of its own */
+    return slot->sequence;
 }
 
 static unsigned process(struct epoll *e, const struct epoll_event *event)

@@ -102,6 +102,115 @@ DRIVER_TEST(a_socket_does_not_hang_on_a_runtime_that_nobody_drives)
     sn_runtime_destroy(busy);
 }
 
+/* ---- what one driver knows is nothing to another --------------------------------------------- */
+
+/* A deadline only for who would wait for ever. */
+static sn_deadline late(void)
+{
+    return sn_after(SN_S(15));
+}
+
+/* Read less than asked for, after a wait: it is known that there is no more. */
+static int read_short(void *arg)
+{
+    char buf[4];
+    sn_task *writer = sn_spawn(write_later, ends[1]);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return sn_join(writer, NULL);
+}
+
+typedef struct reads_short {
+    sn_coro coro;
+    sn_io_state io;
+    char buf[4];
+} reads_short;
+
+SN_CORO(reads_short, self)
+{
+    int n;
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(n, sn_read_op(&self->io, ends[0], self->buf, 4));
+    SN_RETURN(n);
+    SN_END();
+}
+
+static int read_short_as_coro(void *arg)
+{
+    (void)arg;
+    reads_short frame = {.buf = ""};
+    sn_task *writer = sn_spawn(write_later, ends[1]);
+    sn_task *reader = sn_spawn_coro(reads_short, &frame);
+    CHECK_EQ(sn_join(reader, NULL), 3);
+    return sn_join(writer, NULL);
+}
+
+static int wait_to_write_and_read(void *arg)
+{
+    char buf[4];
+    CHECK_EQ(sn_conn_wait(arg, SN_WRITABLE, late()), SN_WRITABLE);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return 0;
+}
+
+DRIVER_TEST(what_a_runtime_that_is_gone_knew_of_a_socket_does_not_count)
+{
+    tcp_pair(ends);
+    for (int i = 0; i < 3; i++) {
+        sn_runtime *rt = runtime_on(io, 1);
+        CHECK_EQ(sn_runtime_block_on(rt, read_short, ends[0]), 0);
+        sn_runtime_destroy(rt);
+        CHECK_EQ(sn_write(ends[1], "abc", 3, SN_FOREVER), 3);
+        rt = runtime_on(io, 1);
+        CHECK_EQ(sn_runtime_block_on(rt, wait_to_write_and_read, ends[0]), 0);
+        sn_runtime_destroy(rt);
+    }
+    close_pair(ends);
+}
+
+/* Something else is waited for, and the driver is asked for all it has. */
+static int reap_and_read(void *arg)
+{
+    char buf[4];
+    sn_task *writer = sn_spawn(write_later, ends[0]);
+    CHECK_EQ(sn_read(ends[1], buf, 4, late()), 3);
+    CHECK_EQ(sn_join(writer, NULL), 0);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return 0;
+}
+
+/* Let the runtime open what descriptors it needs. */
+static int open_driver(void *arg)
+{
+    (void)arg;
+    sn_conn *c[2];
+    CHECK_EQ(sn_conn_pair(c), 0);
+    CHECK_EQ(sn_conn_wait(c[0], SN_WRITABLE, late()), SN_WRITABLE);
+    close_pair(c);
+    return 0;
+}
+
+/* The other has known one with the same number. */
+DRIVER_TEST(what_another_runtime_knows_of_a_socket_does_not_count)
+{
+    sn_runtime *home = runtime_on(io, 1), *other = runtime_on(io, 1);
+    CHECK_EQ(sn_runtime_block_on(home, open_driver, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(other, open_driver, NULL), 0);
+    tcp_pair(ends);
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(sn_runtime_block_on(other, read_short, ends[0]), 0);
+    close_pair(ends);
+    tcp_pair(ends);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_runtime_block_on(home, read_short, ends[0]), 0);
+        CHECK_EQ(sn_runtime_block_on(other, i == 0 ? read_short : read_short_as_coro, ends[0]), 0);
+        CHECK_EQ(sn_write(ends[1], "abc", 3, SN_FOREVER), 3);
+        CHECK_EQ(sn_runtime_block_on(home, reap_and_read, ends[0]), 0);
+    }
+    close_pair(ends);
+    sn_runtime_destroy(home);
+    sn_runtime_destroy(other);
+}
+
 /* ---- at once --------------------------------------------------------------------------------- */
 
 static SNI_ATOMIC(int) sum;
