@@ -481,10 +481,8 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             result = sni_op_try(op, file->fd);
             sni_file_tried(file, way, result, op->bytes, ticket);
         }
-        if (result != -EAGAIN) {
-            sni_spend();
+        if (result != -EAGAIN)
             return result;
-        }
         result = wait_for(file, op, ticket, dry, until, &again);
         if (sni_unlikely(dry && was_cut(result, until)))
             return try_at_last(file, op, way, result);
@@ -494,6 +492,13 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     return -EAGAIN; /* not reached */
 }
 
+void sni_file_end(struct sni_file *file, ptrdiff_t result, sn_deadline until)
+{
+    sni_file_unuse(file);
+    if (result != -ETIMEDOUT)
+        sni_spend_many(1, until.ns);
+}
+
 /* The rest of move(), for who has to wait. Not inline: its operation would be in every frame. */
 static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni_op_kind kind,
                                                  void *buf, size_t bytes, sn_deadline until)
@@ -501,7 +506,7 @@ static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni
     struct sni_op op;
     sni_op_init_move(&op, kind, buf, bytes);
     ptrdiff_t result = sni_file_do(file, &op, until);
-    sni_file_unuse(file);
+    sni_file_end(file, result, until);
     return result;
 }
 
@@ -524,11 +529,11 @@ static SNI_ALWAYS_INLINE ptrdiff_t move(uint64_t handle, uint32_t kinds, enum sn
     if (sni_unlikely(result == -EAGAIN)) {
         if (until.ns > 0)
             return move_patiently(file, kind, buf, bytes, until);
-        result = -ETIMEDOUT;
-    } else {
-        sni_spend();
+        sni_file_unuse(file);
+        return -ETIMEDOUT;
     }
     sni_file_unuse(file);
+    sni_spend_many(1, until.ns); /* as in sni_file_end */
     return result;
 }
 

@@ -493,6 +493,136 @@ DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
     }
 }
 
+/* ---- abandoned when it gave way -------------------------------------------------------------- */
+
+enum { MUCH = 200 }; /* more than a task does before it gives way */
+
+static struct place door;
+
+static int read_all(void *arg)
+{
+    char byte;
+    while (sn_read(arg, &byte, 1, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int read_all_pieces(void *arg)
+{
+    char byte;
+    sn_iov piece = {&byte, 1};
+    while (sn_readv(arg, &piece, 1, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int receive_all(void *arg)
+{
+    char byte;
+    while (sn_recv_from(arg, &byte, 1, NULL, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int receive_all_fds(void *arg)
+{
+    char byte;
+    int fd, n = 1;
+    while (sn_recv_fds(arg, &byte, 1, &fd, &n, SN_FOREVER) == 1) {
+        CHECK_EQ(n, 1);
+        CHECK_EQ(close(fd), 0);
+    }
+    return 0;
+}
+
+static int wait_all(void *arg)
+{
+    while (sn_conn_wait(arg, SN_READABLE, SN_FOREVER) == SN_READABLE) {
+    }
+    return 0;
+}
+
+static int accept_all(void *arg)
+{
+    sn_conn *c;
+    while (sn_accept(arg, &c, NULL, SN_FOREVER) == 0)
+        CHECK_EQ(sn_close(c), 0);
+    return 0;
+}
+
+struct busy {
+    sn_task_fn *fn;
+    void *arg;
+};
+
+static int leave_it_busy(void *arg)
+{
+    const struct busy *busy = arg;
+    CHECK_EQ(sn_spawn_detached(busy->fn, busy->arg), 0);
+    sn_yield();
+    return 0; /* it has had its share, not all it wanted */
+}
+
+static void abandon_busy(sn_io_driver io, sn_task_fn *fn, void *arg)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    struct busy busy = {fn, arg};
+    CHECK_EQ(sn_runtime_block_on(rt, leave_it_busy, &busy), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    sn_runtime_destroy(rt);
+}
+
+/* Its use of the socket is over, so that a close is one. */
+DRIVER_TEST(a_task_that_is_abandoned_when_it_gave_way_does_not_keep_the_socket)
+{
+    static const char zeros[MUCH];
+    sn_task_fn *readers[] = {read_all, read_all_pieces, wait_all};
+    char byte;
+    for (int i = 0; i < 3; i++) {
+        tcp_pair(ends);
+        CHECK_EQ(sn_write_all(ends[1], zeros, MUCH, NULL, SN_FOREVER), 0);
+        abandon_busy(io, readers[i], ends[0]);
+        CHECK_EQ(sn_close(ends[0]), 0);
+        ptrdiff_t n = sn_read(ends[1], &byte, 1, late());
+        CHECK(n == 0 || n == -ECONNRESET); /* there was more to read */
+        CHECK_EQ(sn_close(ends[1]), 0);
+    }
+    sn_dgram *d[2];
+    CHECK_EQ(sn_dgram_open(&d[0], "127.0.0.1:0"), 0);
+    CHECK_EQ(sn_dgram_open(&d[1], "127.0.0.1:0"), 0);
+    sn_addr to;
+    CHECK_EQ(sn_dgram_addr(d[0], &to), 0);
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_send_to(d[1], "x", 1, &to, SN_FOREVER), 1);
+    abandon_busy(io, receive_all, d[0]);
+    CHECK_EQ(sn_dgram_close(d[0]), 0);
+    CHECK_EQ(sn_dgram_close(d[1]), 0);
+}
+
+/* Nor what it was just given. */
+DRIVER_TEST(a_task_that_is_abandoned_when_it_gave_way_has_no_descriptor_in_hand)
+{
+    sn_conn *c[MUCH];
+    char byte;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_send_fds(ends[1], "x", 1, &fd, 1, SN_FOREVER), 1);
+    CHECK_EQ(close(fd), 0);
+    abandon_busy(io, receive_all_fds, ends[0]);
+    close_pair(ends);
+    door = listen_at("127.0.0.1:0", &(sn_listen_options){.backlog = MUCH});
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_connect(&c[i], door.addr, SN_FOREVER), 0);
+    abandon_busy(io, accept_all, door.listener);
+    unlisten(&door);
+    for (int i = 0; i < MUCH; i++) {
+        ptrdiff_t n = sn_read(c[i], &byte, 1, late());
+        CHECK(n == 0 || n == -ECONNRESET);
+        CHECK_EQ(sn_close(c[i]), 0);
+    }
+}
+
 /* ---- beside a task that does not give way ---------------------------------------------------- */
 
 static SNI_ATOMIC(int) stop;

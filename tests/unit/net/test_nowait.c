@@ -252,6 +252,36 @@ static int wait_for_what_is_there(void *arg)
     return 0;
 }
 
+static int read_without_waiting(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    static const char zeros[400];
+    char byte;
+    bool had_a_turn = false;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    CHECK_EQ(sn_write(pair[1], zeros, sizeof(zeros), SN_NOWAIT), (ptrdiff_t)sizeof(zeros));
+    sn_task *other = sn_spawn(set_flag, &had_a_turn);
+    CHECK(other != NULL);
+    for (int i = 0; i < 190; i++) {
+        CHECK_EQ(sn_read(pair[0], &byte, 1, SN_NOWAIT), 1);
+        CHECK_EQ(sn_readv(pair[0], &(sn_iov){&byte, 1}, 1, SN_NOWAIT), 1);
+        CHECK_EQ(sn_conn_wait(pair[0], SN_READABLE, SN_NOWAIT), SN_READABLE);
+    }
+    CHECK(!had_a_turn);
+    CHECK_EQ(sn_read(pair[0], &byte, 1, SN_FOREVER), 1); /* it owes that */
+    CHECK(had_a_turn);
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(who_does_not_wait_does_not_give_way_either)
+{
+    on_each_driver(read_without_waiting);
+}
+
 TEST(who_need_not_wait_for_a_descriptor_gives_way_now_and_then)
 {
     on_each_driver(wait_for_what_is_there);
