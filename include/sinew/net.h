@@ -15,6 +15,10 @@
  * Handles are checked: one that was closed gives -EBADF. A close ends all waits on it, with -EBADF
  * too. Everything works from tasks, and from plain threads, which it blocks.
  *
+ * A fiber that has read, written, accepted or waited many times in a row without having to wait
+ * gives others a turn, so that one whose data is always there does not keep them all waiting. With
+ * SN_NOWAIT a call never suspends.
+ *
  * What is common to all of them is said once, here:
  *          -EBADF      closed, before or during the call; or not a handle
  *          -ENOTSOCK   a handle of another kind

@@ -117,13 +117,14 @@ void sni_driver_take_back(struct sni_op *op)
     sni_mutex_unlock(&driver->lock);
 }
 
-void sni_driver_forget(struct sni_driver *driver, int fd)
+uint32_t sni_driver_forget(struct sni_driver *driver, int fd)
 {
     if (driver->ops->forget == NULL)
-        return;
+        return 0;
     sni_mutex_lock(&driver->lock);
-    driver->ops->forget(driver, fd);
+    uint32_t newest = driver->ops->forget(driver, fd);
     sni_mutex_unlock(&driver->lock);
+    return newest;
 }
 
 void sni_driver_flush(struct sni_driver *driver)

@@ -28,6 +28,10 @@
  * stream ends or urgent data lie, and then there is more. A driver that was told of either does not
  * believe it, and the POLL is over at once: one try in vain.
  *
+ * A ticket is no proof but to the driver that gave it. A file that moves to another one comes
+ * there, with its first POLL, with the newest ticket of the old one, and the new tickets are newer.
+ * So the old ones that are still about prove nothing.
+ *
  * A ticket is a number from 1 to SNI_TICKET_MAX. An older one than possible costs a try in vain; a
  * newer one than the try loses a wake-up. Drivers that ask the kernel anew each time leave `flags`
  * alone. */
@@ -59,9 +63,12 @@ struct sni_driver_ops {
     /* Locked. `op` is pending: complete it, now or soon. Twice is once. */
     void (*cancel)(struct sni_driver *driver, struct sni_op *op);
 
-    /* Locked. The descriptor will be closed: no operation on it is pending, and none will be
-     * before the number is used anew. NULL if the driver keeps nothing. */
-    void (*forget)(struct sni_driver *driver, int fd);
+    /* Locked. The descriptor will be closed, or kept by another driver: no operation on it is
+     * pending, and none will be before it, or the number, is used anew. NULL if the driver keeps
+     * nothing.
+     *
+     * Returns  the newest ticket that was given for it, or a newer one; 0: none */
+    uint32_t (*forget)(struct sni_driver *driver, int fd);
 
     /* Locked. Hand to the kernel what was put off. NULL if nothing ever is. */
     void (*flush)(struct sni_driver *driver);
@@ -131,8 +138,9 @@ void sni_driver_take_back(struct sni_op *op);
  * of a runtime whose tasks will not run again. */
 void sni_driver_cancel_all(struct sni_driver *driver);
 
-/* The descriptor `fd`, registered here, will be closed. */
-void sni_driver_forget(struct sni_driver *driver, int fd);
+/* The descriptor `fd`, registered here, will be closed, or is to be registered elsewhere. Returns a
+ * ticket that none given for it here is newer than. */
+uint32_t sni_driver_forget(struct sni_driver *driver, int fd);
 
 /* Pass on what was put off. */
 void sni_driver_flush(struct sni_driver *driver);

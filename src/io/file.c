@@ -25,7 +25,7 @@
  * Home. A driver that keeps registrations has the file until that is closed, or the driver's owner
  * gone. Workers of one runtime look after each other's drivers; those of another runtime must not
  * rely on it, for a runtime without threads is turned only now and then. They ask anew each time,
- * in their own.
+ * in their own. Tickets in `known` are those of the home, or of an earlier one, which are older.
  *
  * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back,
  * and its use of the file ends (sni_lent). That one whose owner was just woken is complete does not
@@ -103,14 +103,16 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
     return begin_use(handle, kinds, out);
 }
 
-static void leave_home(struct sni_file *file)
+/* Returns a ticket that none of its home's is newer than. */
+static uint32_t leave_home(struct sni_file *file)
 {
     struct sni_driver *home = file->record.own;
     if (home == NULL)
-        return;
-    sni_driver_forget(home, file->fd);
+        return 0;
+    uint32_t newest = sni_driver_forget(home, file->fd);
     sni_driver_release(home);
     file->record.own = NULL;
+    return newest;
 }
 
 void sni_file_unuse(struct sni_file *file)
@@ -120,7 +122,7 @@ void sni_file_unuse(struct sni_file *file)
     if ((before & USERS) != USER)
         return;
     sni_assert_debug((before & CLOSED) != 0, "the last user of an open file has left");
-    leave_home(file);
+    (void)leave_home(file);
     sni_plat_close(file->fd);
     sni_record_give(&file->record);
 }
@@ -212,14 +214,15 @@ static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driv
                                   struct sni_op *op)
 {
     struct sni_driver *home = file->record.own;
+    uint32_t newest = 0;
     if (home != NULL && home != driver && sni_driver_is_retired(home)) {
-        leave_home(file);
+        newest = leave_home(file);
         home = NULL;
     }
     if (home == NULL) {
         file->record.own = home = driver;
         sni_driver_hold(driver);
-        op->flags = 0; /* a ticket of another driver, or none: it is no proof here */
+        op->flags = newest; /* whatever the ticket was, it is no proof here; see driver.h */
     }
     if (home->group != driver->group) {
         op->kept = false;
@@ -381,7 +384,7 @@ static ptrdiff_t poll_for(struct sni_file *file, struct sni_op *op, const struct
     op->flags = *ticket;
     ptrdiff_t rc = place->driver != NULL ? wait_as_fiber(file, place, op, until)
                                          : wait_as_thread(file, op, until);
-    *ticket = op->flags;
+    *ticket = op->kept ? op->flags : 0; /* that of a driver that is not its home is none */
     return rc < 0 ? rc : sni_events_told(rc, events);
 }
 
@@ -478,10 +481,8 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
             result = sni_op_try(op, file->fd);
             sni_file_tried(file, way, result, op->bytes, ticket);
         }
-        if (result != -EAGAIN) {
-            sni_spend();
+        if (result != -EAGAIN)
             return result;
-        }
         result = wait_for(file, op, ticket, dry, until, &again);
         if (sni_unlikely(dry && was_cut(result, until)))
             return try_at_last(file, op, way, result);
@@ -491,6 +492,13 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
     return -EAGAIN; /* not reached */
 }
 
+void sni_file_end(struct sni_file *file, ptrdiff_t result, sn_deadline until)
+{
+    sni_file_unuse(file);
+    if (result != -ETIMEDOUT)
+        sni_spend_many(1, until.ns);
+}
+
 /* The rest of move(), for who has to wait. Not inline: its operation would be in every frame. */
 static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni_op_kind kind,
                                                  void *buf, size_t bytes, sn_deadline until)
@@ -498,7 +506,7 @@ static SNI_NEVER_INLINE ptrdiff_t move_patiently(struct sni_file *file, enum sni
     struct sni_op op;
     sni_op_init_move(&op, kind, buf, bytes);
     ptrdiff_t result = sni_file_do(file, &op, until);
-    sni_file_unuse(file);
+    sni_file_end(file, result, until);
     return result;
 }
 
@@ -521,11 +529,11 @@ static SNI_ALWAYS_INLINE ptrdiff_t move(uint64_t handle, uint32_t kinds, enum sn
     if (sni_unlikely(result == -EAGAIN)) {
         if (until.ns > 0)
             return move_patiently(file, kind, buf, bytes, until);
-        result = -ETIMEDOUT;
-    } else {
-        sni_spend();
+        sni_file_unuse(file);
+        return -ETIMEDOUT;
     }
     sni_file_unuse(file);
+    sni_spend_many(1, until.ns); /* as in sni_file_end */
     return result;
 }
 
@@ -587,5 +595,8 @@ ptrdiff_t sni_fd_wait(int fd, unsigned events, sn_deadline until)
     op.fd = fd;
     uint32_t ticket = 0;
     ptrdiff_t got = poll_for(NULL, &op, &place, events, &ticket, false, until);
-    return unless_there(got, fd, events, until);
+    got = unless_there(got, fd, events, until);
+    if (got > 0)
+        sni_spend(); /* some are always ready */
+    return got;
 }

@@ -57,8 +57,13 @@ int sni_file_close(uint64_t handle);
  *          -EDEADLK (a coroutine must not wait here), -ENOSYS (the executor has no driver) */
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until);
 
-/* The same from the handle on, for a RECV or a SEND without flags: as sni_file_use and sni_file_do.
- * For most of what a program does, and quick if it need not wait. */
+/* End the use of a file whose operation, which could have waited until `until`, had this result,
+ * and give way if that is due (sni_spend_many): not before, for a fiber that gives way may never go
+ * on. What brings descriptors does it before the operation instead. */
+void sni_file_end(struct sni_file *file, ptrdiff_t result, sn_deadline until);
+
+/* The same from the handle on, for a RECV or a SEND without flags: as sni_file_use, sni_file_do and
+ * sni_file_end. For most of what a program does, and quick if it need not wait. */
 ptrdiff_t sni_file_recv(uint64_t handle, uint32_t kinds, void *buf, size_t bytes,
                         sn_deadline until);
 ptrdiff_t sni_file_send(uint64_t handle, uint32_t kinds, const void *buf, size_t bytes,

@@ -156,7 +156,7 @@ static ptrdiff_t do_op(sn_conn *conn, struct sni_op *op, sn_deadline until)
     if (rc < 0)
         return rc;
     ptrdiff_t result = sni_file_do(file, op, until);
-    sni_file_unuse(file);
+    sni_file_end(file, result, until);
     return result;
 }
 
@@ -263,7 +263,7 @@ int sn_conn_wait(sn_conn *conn, unsigned events, sn_deadline until)
     if (rc < 0)
         return rc;
     rc = (int)sni_file_wait(file, events, until);
-    sni_file_unuse(file);
+    sni_file_end(file, rc, until);
     return rc;
 }
 

@@ -150,7 +150,7 @@ static ptrdiff_t do_msg(sn_dgram *dgram, struct sni_op *op, sn_deadline until)
     if (rc < 0)
         return rc;
     ptrdiff_t result = sni_file_do(file, op, until);
-    sni_file_unuse(file);
+    sni_file_end(file, result, until);
     return result;
 }
 
@@ -175,7 +175,7 @@ static ptrdiff_t send_patiently(sn_dgram *dgram, const struct msghdr *msg, sn_de
     do {
         rc = sni_plat_sendmsg(file->fd, msg, 0);
     } while (rc == -EAGAIN && (rc = nap(file, until)) == 0);
-    sni_file_unuse(file);
+    sni_file_end(file, rc, until);
     return rc;
 }
 

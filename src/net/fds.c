@@ -22,6 +22,7 @@ union control {
 static ptrdiff_t do_msg(sn_conn *conn, enum sni_op_kind kind, struct msghdr *msg, sn_deadline until)
 {
     struct sni_file *file;
+    sni_spend_many(1, until.ns); /* not with descriptors in hand, see sni_file_end */
     int rc = sni_file_use(sni_sock_handle(conn), SNI_CONNS, &file);
     if (rc < 0)
         return rc;

@@ -153,6 +153,7 @@ int sn_accept(sn_listener *listener, sn_conn **out, sn_addr *peer, sn_deadline u
     if (out == NULL)
         return -EINVAL;
     struct sni_file *file;
+    sni_spend_many(1, until.ns); /* not with a descriptor in hand, see sni_file_end */
     int rc = sni_file_use(sni_sock_handle(listener), SNI_LISTENERS, &file);
     if (rc < 0)
         return rc;

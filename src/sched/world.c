@@ -136,7 +136,10 @@ static unsigned look_for(struct sni_worker *w, unsigned (*reap)(struct sni_drive
     }
     /* acquire: pairs with the release in sni_world_driver */
     struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
-    if (driver != NULL && sni_driver_pending(driver) > 0)
+    /* relaxed: set by this thread, if at all. What nobody waits for keeps the descriptor of a
+     * runtime that is driven by turns readable until it is reaped */
+    if (driver != NULL && (sni_driver_pending(driver) > 0 ||
+                           (sni_atomic_load(&w->detour, relaxed) & SNI_DETOUR_TURN) != 0))
         found += reap(driver);
     return found;
 }

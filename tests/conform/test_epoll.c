@@ -116,6 +116,35 @@ TEST(an_end_that_came_with_the_last_bytes_is_not_lost)
     close_driver(d);
 }
 
+/* A file that moves brings the newest ticket of where it was; others of its owners have it too. */
+TEST(a_ticket_of_another_driver_proves_nothing)
+{
+    struct sni_driver *old = open_driver(), *d = open_driver();
+    struct port port;
+    open_port(&port, d);
+    struct sni_op op;
+    uint32_t ticket = 0;
+    for (int i = 0; i < 20; i++) {
+        submit_kept(old, &op, port.fd, ticket);
+        raise_port(&port);
+        CHECK_EQ(drive(&op), SNI_READABLE);
+        ticket = op.flags;
+        lower_port(&port);
+    }
+    uint32_t newest = sni_driver_forget(old, port.fd);
+    CHECK(ticket != 0 && sni_slot_is_not_older(newest, ticket));
+    submit_kept(d, &op, port.fd, newest);
+    raise_port(&port);
+    CHECK_EQ(drive(&op), SNI_READABLE);
+    CHECK(!sni_slot_is_not_older(newest, op.flags));
+    submit_kept(d, &op, port.fd, ticket);
+    CHECK(is_complete(&op));
+    CHECK_EQ(op.result, SNI_READABLE);
+    close_port(&port);
+    close_driver(d);
+    close_driver(old);
+}
+
 TEST(an_event_costs_at_most_one_try_in_vain)
 {
     struct sni_driver *d = open_driver();

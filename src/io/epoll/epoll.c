@@ -26,8 +26,11 @@
  * first. And no busy loop: a POLL that is over at once although e is untrue brings the newest
  * ticket, with which the next one disproves. That is at most one try in vain per event.
  * Ticket 0 disproves nothing: it is of somebody who has not seen any event, and if there was none
- * then nothing is ready either. Numbers have 31 bits, wrap around and leave 0 out; that an owner
- * sleeps on a ticket for 2^30 events between a try and its POLL, we take for impossible.
+ * then nothing is ready either. Who waits for more than one event, or for one that nobody tries
+ * for, always comes with it, and could be told for ever of what is not there. So what is ready then
+ * is checked by poll(2), which disproves as a try does. Numbers have 31 bits, wrap around and leave
+ * 0 out; that an owner sleeps on a ticket for 2^30 events between a try and its POLL, we take for
+ * impossible.
  *
  * Whom to tell. An edge may stand for two connections, and a waiter that is told may never come
  * back: it got its connection and is content, or its deadline passed, too late to matter. To tell
@@ -47,12 +50,17 @@
  * what any of them wants, an event completes all that it concerns, and it is armed again for the
  * rest. What cannot be armed cannot be told: all waiters get the error. Files that epoll does not
  * take (EPERM: regular ones) are always ready. A stranger's wait for a descriptor that is kept has
- * no ticket, so what it is told to be ready is checked by poll(2), which disproves as a try does.
+ * no ticket either, and is checked in the same way.
  *
  * Generations. `wait` takes events from the kernel without the lock, and hands them to the next
  * reap. Meanwhile a descriptor may be forgotten and its number used anew; and one closed behind
  * our back may live on in a copy (dup) and be told of. So each registration has a generation, its
  * events carry it, and others than the slot's present one are ignored.
+ *
+ * Sleeping. `wait` takes events and completes nothing; it does not sleep while there are some to be
+ * reaped. A kept descriptor is told of also while nobody waits for it, and so is a stranger's that
+ * was waited for in vain. Without an operation nobody reaps, and the owner would sleep no more. So
+ * then `wait` looks at the events itself: there is nobody to complete, they are only remembered.
  *
  * Waking. The bell's descriptor is level-triggered, and only the owner clears it: were it edge-
  * triggered, a reap of another thread could take the event, and the owner would sleep on.
@@ -190,15 +198,17 @@ static int enter(struct epoll *e, struct sni_slot *slot, int fd, uint32_t events
 
 /* ---- kept descriptors -------------------------------------------------------------------- */
 
-static int keep(struct epoll *e, struct sni_slot *slot, int fd)
+/* `newest`: no ticket that is still about, of another driver, is newer. */
+static int keep(struct epoll *e, struct sni_slot *slot, int fd, uint32_t newest)
 {
-    if (slot->how == SNI_SLOT_KEPT)
+    if (sni_likely(slot->how == SNI_SLOT_KEPT))
         return 0;
+    if (!sni_slot_is_not_older(slot->sequence, newest))
+        slot->sequence = newest;
     int rc = enter(e, slot, fd, kept_events);
     if (rc < 0)
         return rc;
     slot->how = SNI_SLOT_KEPT;
-    slot->sequence = 0;
     slot->ready = 0; /* and so `seen` means nothing */
     slot->cuts = false;
     return 0;
@@ -219,6 +229,22 @@ static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
             slot->ready &= (uint8_t)~(1u << i);
 }
 
+/* A wait without a try to show for itself: the kernel is asked what of `ready` is so. */
+static SNI_NEVER_INLINE void wait_by_asking(struct epoll *e, struct sni_slot *slot,
+                                            struct sni_op *op)
+{
+    struct pollfd now = {.fd = op->fd, .events = (short)wanted(op->events)};
+    (void)poll(&now, 1, 0);
+    unsigned ready = told_by((uint32_t)now.revents) & op->events;
+    slot->ready &= (uint8_t)~(op->events & ~ready);
+    if ((now.revents & POLLNVAL) == 0 && ready == 0) {
+        sni_list_push_back(&slot->waiters, &op->waiter.link);
+        return;
+    }
+    op->flags = slot->sequence;
+    complete(e, op, (now.revents & POLLNVAL) != 0 ? -EBADF : (ptrdiff_t)ready);
+}
+
 static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
 {
     if (!op->is_guess || !slot->cuts)
@@ -228,23 +254,12 @@ static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
         sni_list_push_back(&slot->waiters, &op->waiter.link);
         return;
     }
+    if (sni_unlikely(op->events > SNI_WRITABLE)) { /* several, or PRIORITY */
+        wait_by_asking(e, slot, op);
+        return;
+    }
     op->flags = slot->sequence;
     complete(e, op, ready);
-}
-
-/* A stranger's wait for a descriptor of ours. */
-static void wait_as_guest(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
-{
-    struct pollfd now = {.fd = op->fd, .events = (short)wanted(op->events)};
-    (void)poll(&now, 1, 0);
-    unsigned ready = told_by((uint32_t)now.revents) & op->events;
-    slot->ready &= (uint8_t)~(op->events & ~ready);
-    if ((now.revents & POLLNVAL) != 0)
-        complete(e, op, -EBADF);
-    else if (ready == 0)
-        sni_list_push_back(&slot->waiters, &op->waiter.link);
-    else
-        complete(e, op, ready);
 }
 
 static void tell(struct epoll *e, struct sni_slot *slot, struct sni_op *op, unsigned told)
@@ -360,13 +375,13 @@ static void epoll_submit(struct sni_driver *driver, struct sni_op *op)
     struct sni_slot *slot;
     int rc = slot_of(e, op->fd, &slot);
     if (rc == 0 && op->kept)
-        rc = keep(e, slot, op->fd);
+        rc = keep(e, slot, op->fd, op->flags);
     if (rc < 0)
         refuse(e, op, rc);
     else if (op->kept)
         wait_kept(e, slot, op);
     else if (slot->how == SNI_SLOT_KEPT)
-        wait_as_guest(e, slot, op);
+        wait_by_asking(e, slot, op); /* a stranger's, for a descriptor of ours */
     else
         wait_stranger(e, slot, op);
 }
@@ -377,15 +392,18 @@ static void epoll_cancel(struct sni_driver *driver, struct sni_op *op)
     complete(epoll_of(driver), op, -ECANCELED);
 }
 
-static void epoll_forget(struct sni_driver *driver, int fd)
+static uint32_t epoll_forget(struct sni_driver *driver, int fd)
 {
     struct epoll *e = epoll_of(driver);
     struct sni_slot *slot = sni_slots_find(&e->slots, fd);
-    if (slot == NULL || slot->how == SNI_SLOT_NONE)
-        return;
+    if (slot == NULL)
+        return 0;
+    if (slot->how == SNI_SLOT_NONE)
+        return slot->sequence;
     sni_assert_debug(sni_list_empty(&slot->waiters), "a descriptor is closed that is waited for");
     (void)control(e, EPOLL_CTL_DEL, fd, 0, 0); /* it may be closed already */
     slot->how = SNI_SLOT_NONE; /* the next registration has a generation of its own */
+    return slot->sequence;
 }
 
 static unsigned process(struct epoll *e, const struct epoll_event *event)
@@ -403,13 +421,20 @@ static unsigned process(struct epoll *e, const struct epoll_event *event)
                                       : stranger_event(e, slot, fd, told);
 }
 
-static unsigned epoll_reap(struct sni_driver *driver)
+/* What `wait` has taken. */
+static unsigned process_found(struct epoll *e)
 {
-    struct epoll *e = epoll_of(driver);
     unsigned n = 0;
     for (unsigned i = 0; i < e->found_count; i++)
         n += process(e, &e->found[i]);
     e->found_count = 0;
+    return n;
+}
+
+static unsigned epoll_reap(struct sni_driver *driver)
+{
+    struct epoll *e = epoll_of(driver);
+    unsigned n = process_found(e);
     if (n > 0)
         return n;
     int got = epoll_wait(e->fd, e->events, REAP_EVENTS, 0);
@@ -455,9 +480,12 @@ static int take(struct epoll *e, struct epoll_event *events, int64_t ns)
     return got < 0 ? 0 : got;
 }
 
+/* Has an earlier wait taken what is to be reaped? */
 static bool is_anything_found(struct epoll *e)
 {
     sni_mutex_lock(&e->driver.lock);
+    if (sni_driver_pending(&e->driver) == 0)
+        (void)process_found(e); /* nobody waits and nobody reaps: see "Sleeping" */
     bool found = e->found_count > 0;
     sni_mutex_unlock(&e->driver.lock);
     return found;

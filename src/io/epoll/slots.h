@@ -26,7 +26,7 @@ struct sni_slot {
     uint32_t generation;            /* grows with each registration, and each time that a stranger's
                                        is armed; in the kernel's events, so that those of an older
                                        one are known                                             */
-    uint32_t sequence;              /* KEPT: grows with each event; 0 if there was none          */
+    uint32_t sequence;              /* grows with each event while KEPT; 0 if there never was one */
     uint32_t seen[SNI_SLOT_EVENTS]; /* KEPT: the last event that told of it                      */
     uint8_t how;                    /* sni_slot_how                                              */
     uint8_t ready;                  /* KEPT: told of, and nobody has found it untrue since       */

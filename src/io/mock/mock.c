@@ -168,7 +168,7 @@ static void mock_cancel(struct sni_driver *driver, struct sni_op *op)
     }
 }
 
-static void mock_forget(struct sni_driver *driver, int fd)
+static uint32_t mock_forget(struct sni_driver *driver, int fd)
 {
     struct sni_mock *m = mock_of(driver);
     note(m, (struct sni_mock_call){.what = SNI_MOCK_FORGET, .fd = fd});
@@ -176,6 +176,7 @@ static void mock_forget(struct sni_driver *driver, int fd)
         sni_assert(m->entries[i].op->fd != fd, "a descriptor is closed that is waited for");
     if (fd >= 0 && fd < SNI_MOCK_FDS)
         m->ready[fd] = 0;
+    return 0;
 }
 
 static void mock_flush(struct sni_driver *driver)

@@ -102,6 +102,115 @@ DRIVER_TEST(a_socket_does_not_hang_on_a_runtime_that_nobody_drives)
     sn_runtime_destroy(busy);
 }
 
+/* ---- what one driver knows is nothing to another --------------------------------------------- */
+
+/* A deadline only for who would wait for ever. */
+static sn_deadline late(void)
+{
+    return sn_after(SN_S(15));
+}
+
+/* Read less than asked for, after a wait: it is known that there is no more. */
+static int read_short(void *arg)
+{
+    char buf[4];
+    sn_task *writer = sn_spawn(write_later, ends[1]);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return sn_join(writer, NULL);
+}
+
+typedef struct reads_short {
+    sn_coro coro;
+    sn_io_state io;
+    char buf[4];
+} reads_short;
+
+SN_CORO(reads_short, self)
+{
+    int n;
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(n, sn_read_op(&self->io, ends[0], self->buf, 4));
+    SN_RETURN(n);
+    SN_END();
+}
+
+static int read_short_as_coro(void *arg)
+{
+    (void)arg;
+    reads_short frame = {.buf = ""};
+    sn_task *writer = sn_spawn(write_later, ends[1]);
+    sn_task *reader = sn_spawn_coro(reads_short, &frame);
+    CHECK_EQ(sn_join(reader, NULL), 3);
+    return sn_join(writer, NULL);
+}
+
+static int wait_to_write_and_read(void *arg)
+{
+    char buf[4];
+    CHECK_EQ(sn_conn_wait(arg, SN_WRITABLE, late()), SN_WRITABLE);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return 0;
+}
+
+DRIVER_TEST(what_a_runtime_that_is_gone_knew_of_a_socket_does_not_count)
+{
+    tcp_pair(ends);
+    for (int i = 0; i < 3; i++) {
+        sn_runtime *rt = runtime_on(io, 1);
+        CHECK_EQ(sn_runtime_block_on(rt, read_short, ends[0]), 0);
+        sn_runtime_destroy(rt);
+        CHECK_EQ(sn_write(ends[1], "abc", 3, SN_FOREVER), 3);
+        rt = runtime_on(io, 1);
+        CHECK_EQ(sn_runtime_block_on(rt, wait_to_write_and_read, ends[0]), 0);
+        sn_runtime_destroy(rt);
+    }
+    close_pair(ends);
+}
+
+/* Something else is waited for, and the driver is asked for all it has. */
+static int reap_and_read(void *arg)
+{
+    char buf[4];
+    sn_task *writer = sn_spawn(write_later, ends[0]);
+    CHECK_EQ(sn_read(ends[1], buf, 4, late()), 3);
+    CHECK_EQ(sn_join(writer, NULL), 0);
+    CHECK_EQ(sn_read(arg, buf, 4, late()), 3);
+    return 0;
+}
+
+/* Let the runtime open what descriptors it needs. */
+static int open_driver(void *arg)
+{
+    (void)arg;
+    sn_conn *c[2];
+    CHECK_EQ(sn_conn_pair(c), 0);
+    CHECK_EQ(sn_conn_wait(c[0], SN_WRITABLE, late()), SN_WRITABLE);
+    close_pair(c);
+    return 0;
+}
+
+/* The other has known one with the same number. */
+DRIVER_TEST(what_another_runtime_knows_of_a_socket_does_not_count)
+{
+    sn_runtime *home = runtime_on(io, 1), *other = runtime_on(io, 1);
+    CHECK_EQ(sn_runtime_block_on(home, open_driver, NULL), 0);
+    CHECK_EQ(sn_runtime_block_on(other, open_driver, NULL), 0);
+    tcp_pair(ends);
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(sn_runtime_block_on(other, read_short, ends[0]), 0);
+    close_pair(ends);
+    tcp_pair(ends);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_runtime_block_on(home, read_short, ends[0]), 0);
+        CHECK_EQ(sn_runtime_block_on(other, i == 0 ? read_short : read_short_as_coro, ends[0]), 0);
+        CHECK_EQ(sn_write(ends[1], "abc", 3, SN_FOREVER), 3);
+        CHECK_EQ(sn_runtime_block_on(home, reap_and_read, ends[0]), 0);
+    }
+    close_pair(ends);
+    sn_runtime_destroy(home);
+    sn_runtime_destroy(other);
+}
+
 /* ---- at once --------------------------------------------------------------------------------- */
 
 static SNI_ATOMIC(int) sum;
@@ -384,6 +493,136 @@ DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
     }
 }
 
+/* ---- abandoned when it gave way -------------------------------------------------------------- */
+
+enum { MUCH = 200 }; /* more than a task does before it gives way */
+
+static struct place door;
+
+static int read_all(void *arg)
+{
+    char byte;
+    while (sn_read(arg, &byte, 1, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int read_all_pieces(void *arg)
+{
+    char byte;
+    sn_iov piece = {&byte, 1};
+    while (sn_readv(arg, &piece, 1, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int receive_all(void *arg)
+{
+    char byte;
+    while (sn_recv_from(arg, &byte, 1, NULL, SN_FOREVER) == 1) {
+    }
+    return 0;
+}
+
+static int receive_all_fds(void *arg)
+{
+    char byte;
+    int fd, n = 1;
+    while (sn_recv_fds(arg, &byte, 1, &fd, &n, SN_FOREVER) == 1) {
+        CHECK_EQ(n, 1);
+        CHECK_EQ(close(fd), 0);
+    }
+    return 0;
+}
+
+static int wait_all(void *arg)
+{
+    while (sn_conn_wait(arg, SN_READABLE, SN_FOREVER) == SN_READABLE) {
+    }
+    return 0;
+}
+
+static int accept_all(void *arg)
+{
+    sn_conn *c;
+    while (sn_accept(arg, &c, NULL, SN_FOREVER) == 0)
+        CHECK_EQ(sn_close(c), 0);
+    return 0;
+}
+
+struct busy {
+    sn_task_fn *fn;
+    void *arg;
+};
+
+static int leave_it_busy(void *arg)
+{
+    const struct busy *busy = arg;
+    CHECK_EQ(sn_spawn_detached(busy->fn, busy->arg), 0);
+    sn_yield();
+    return 0; /* it has had its share, not all it wanted */
+}
+
+static void abandon_busy(sn_io_driver io, sn_task_fn *fn, void *arg)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    struct busy busy = {fn, arg};
+    CHECK_EQ(sn_runtime_block_on(rt, leave_it_busy, &busy), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    sn_runtime_destroy(rt);
+}
+
+/* Its use of the socket is over, so that a close is one. */
+DRIVER_TEST(a_task_that_is_abandoned_when_it_gave_way_does_not_keep_the_socket)
+{
+    static const char zeros[MUCH];
+    sn_task_fn *readers[] = {read_all, read_all_pieces, wait_all};
+    char byte;
+    for (int i = 0; i < 3; i++) {
+        tcp_pair(ends);
+        CHECK_EQ(sn_write_all(ends[1], zeros, MUCH, NULL, SN_FOREVER), 0);
+        abandon_busy(io, readers[i], ends[0]);
+        CHECK_EQ(sn_close(ends[0]), 0);
+        ptrdiff_t n = sn_read(ends[1], &byte, 1, late());
+        CHECK(n == 0 || n == -ECONNRESET); /* there was more to read */
+        CHECK_EQ(sn_close(ends[1]), 0);
+    }
+    sn_dgram *d[2];
+    CHECK_EQ(sn_dgram_open(&d[0], "127.0.0.1:0"), 0);
+    CHECK_EQ(sn_dgram_open(&d[1], "127.0.0.1:0"), 0);
+    sn_addr to;
+    CHECK_EQ(sn_dgram_addr(d[0], &to), 0);
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_send_to(d[1], "x", 1, &to, SN_FOREVER), 1);
+    abandon_busy(io, receive_all, d[0]);
+    CHECK_EQ(sn_dgram_close(d[0]), 0);
+    CHECK_EQ(sn_dgram_close(d[1]), 0);
+}
+
+/* Nor what it was just given. */
+DRIVER_TEST(a_task_that_is_abandoned_when_it_gave_way_has_no_descriptor_in_hand)
+{
+    sn_conn *c[MUCH];
+    char byte;
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_send_fds(ends[1], "x", 1, &fd, 1, SN_FOREVER), 1);
+    CHECK_EQ(close(fd), 0);
+    abandon_busy(io, receive_all_fds, ends[0]);
+    close_pair(ends);
+    door = listen_at("127.0.0.1:0", &(sn_listen_options){.backlog = MUCH});
+    for (int i = 0; i < MUCH; i++)
+        CHECK_EQ(sn_connect(&c[i], door.addr, SN_FOREVER), 0);
+    abandon_busy(io, accept_all, door.listener);
+    unlisten(&door);
+    for (int i = 0; i < MUCH; i++) {
+        ptrdiff_t n = sn_read(c[i], &byte, 1, late());
+        CHECK(n == 0 || n == -ECONNRESET);
+        CHECK_EQ(sn_close(c[i]), 0);
+    }
+}
+
 /* ---- beside a task that does not give way ---------------------------------------------------- */
 
 static SNI_ATOMIC(int) stop;
@@ -477,6 +716,39 @@ DRIVER_TEST(a_worker_whose_waits_are_long_does_not_spin_before_each)
     CHECK_LT(sn_runtime_block_on(rt, read_slowly, ends[0]), SLOW_TURNS * 150 / 2);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     close_pair(ends);
+    sn_runtime_destroy(rt);
+}
+
+/* A connection and a descriptor that are ready, and that a driver may have been told of, while the
+ * only task sleeps. Returns how often its worker has looked at the world. */
+static int sleep_beside_what_is_ready(void *arg)
+{
+    (void)arg;
+    char byte;
+    CHECK_EQ(sn_read(ends[0], &byte, 1, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_wait_fd(event_fd, SN_READABLE, soon()), -ETIMEDOUT);
+    CHECK_EQ(sn_write(ends[1], "x", 1, SN_FOREVER), 1);
+    CHECK_EQ(eventfd_write(event_fd, 1), 0);
+    const struct sni_worker *w = (const struct sni_worker *)(const void *)sni_exec_current();
+    /* relaxed, both: a number that this thread writes */
+    uint32_t before = sni_atomic_load(&w->looks, relaxed);
+    CHECK_EQ(sn_sleep(SN_MS(50)), 0);
+    uint32_t looks = sni_atomic_load(&w->looks, relaxed) - before;
+    CHECK_EQ(sn_read(ends[0], &byte, 1, SN_FOREVER), 1); /* it was not forgotten */
+    CHECK_EQ(sn_wait_fd(event_fd, SN_READABLE, SN_FOREVER), SN_READABLE);
+    return (int)looks;
+}
+
+DRIVER_TEST(a_worker_sleeps_beside_what_is_ready_and_nobody_waits_for)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    tcp_pair(ends);
+    event_fd = eventfd(0, EFD_CLOEXEC);
+    int looks = sn_runtime_block_on(rt, sleep_beside_what_is_ready, NULL);
+    CHECK_GE(looks, 0);
+    CHECK_LT(looks, 50); /* one for each thing that it is told of, and some; not thousands */
+    close_pair(ends);
+    CHECK_EQ(close(event_fd), 0);
     sn_runtime_destroy(rt);
 }
 

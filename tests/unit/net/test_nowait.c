@@ -8,6 +8,9 @@
 
 #include <sinew/sinew.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static void on_each_driver(sn_task_fn *fn)
 {
     static const sn_io_driver drivers[] = {SN_IO_URING, SN_IO_EPOLL, SN_IO_POLL};
@@ -121,6 +124,167 @@ static int echo_by_waits(void *arg)
 TEST(a_coroutine_that_waits_and_then_reads_does_not_spin)
 {
     on_each_driver(echo_by_waits);
+}
+
+/* ---- waiting for either --------------------------------------------------------------------- */
+
+static void fill(sn_conn *conn)
+{
+    static const char zeros[4096];
+    while (sn_write(conn, zeros, sizeof(zeros), SN_NOWAIT) > 0) {
+    }
+    while (sn_write(conn, zeros, 1, SN_NOWAIT) > 0) {
+    }
+}
+
+static int drain_some(void *arg)
+{
+    static char buf[4096];
+    for (int i = 0; i < 40; i++)
+        CHECK_GT(sn_read(arg, buf, sizeof(buf), SN_FOREVER), 0);
+    return 0;
+}
+
+/* It has been told that it may write, and has found that it may not. */
+static int wait_for_either(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    CHECK_EQ(sn_conn_wait(pair[0], SN_WRITABLE, SN_FOREVER), SN_WRITABLE);
+    for (int i = 0; i < 3; i++) {
+        fill(pair[0]);
+        sn_task *drainer = sn_spawn(drain_some, pair[1]);
+        CHECK(drainer != NULL);
+        for (int in_vain = 0;;) {
+            CHECK_EQ(sn_conn_wait(pair[0], SN_READABLE | SN_WRITABLE, SN_FOREVER), SN_WRITABLE);
+            if (sn_write(pair[0], "x", 1, SN_NOWAIT) == 1)
+                break;
+            CHECK_LE(++in_vain, 2);
+        }
+        CHECK_EQ(sn_join(drainer, NULL), 0);
+    }
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(who_waits_for_either_is_not_told_without_end_of_what_is_not_there)
+{
+    on_each_driver(wait_for_either);
+}
+
+typedef struct waits_for_either {
+    sn_coro coro;
+    sn_conn *conn;
+    sn_io_state io;
+    int in_vain;
+} waits_for_either;
+
+SN_CORO(waits_for_either, self)
+{
+    int events;
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(events, sn_conn_wait_op(&self->io, self->conn, SN_WRITABLE));
+    CHECK_EQ(events, SN_WRITABLE);
+    fill(self->conn);
+    for (;;) {
+        SN_AWAIT_INTO(events, sn_conn_wait_op(&self->io, self->conn, SN_READABLE | SN_WRITABLE));
+        CHECK_EQ(events, SN_WRITABLE);
+        if (sn_write(self->conn, "x", 1, SN_NOWAIT) == 1)
+            break;
+        CHECK_LE(++self->in_vain, 2);
+    }
+    SN_RETURN(0);
+    SN_END();
+}
+
+static int wait_for_either_as_coro(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    waits_for_either frame = {.conn = pair[0]};
+    sn_task *task = sn_spawn_coro(waits_for_either, &frame);
+    CHECK_EQ(sn_sleep(SN_MS(2)), 0);
+    CHECK_EQ(drain_some(pair[1]), 0);
+    CHECK_EQ(sn_join(task, NULL), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(a_coroutine_that_waits_for_either_is_not_told_without_end_of_what_is_not_there)
+{
+    on_each_driver(wait_for_either_as_coro);
+}
+
+static int set_flag(void *arg)
+{
+    *(bool *)arg = true;
+    return 0;
+}
+
+/* What is always there: a connection that may be written, a file that no driver can wait for. */
+static int wait_for_what_is_there(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_GE(null, 0);
+    for (int what = 0; what < 2; what++) {
+        bool had_a_turn = false;
+        sn_task *other = sn_spawn(set_flag, &had_a_turn);
+        CHECK(other != NULL);
+        for (int i = 0; i < 1000; i++) {
+            if (what == 0)
+                CHECK_EQ(sn_conn_wait(pair[0], SN_WRITABLE, SN_FOREVER), SN_WRITABLE);
+            else
+                CHECK_EQ(sn_wait_fd(null, SN_READABLE, SN_FOREVER), SN_READABLE);
+        }
+        CHECK(had_a_turn);
+        CHECK_EQ(sn_join(other, NULL), 0);
+    }
+    CHECK_EQ(close(null), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+static int read_without_waiting(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    static const char zeros[400];
+    char byte;
+    bool had_a_turn = false;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    CHECK_EQ(sn_write(pair[1], zeros, sizeof(zeros), SN_NOWAIT), (ptrdiff_t)sizeof(zeros));
+    sn_task *other = sn_spawn(set_flag, &had_a_turn);
+    CHECK(other != NULL);
+    for (int i = 0; i < 190; i++) {
+        CHECK_EQ(sn_read(pair[0], &byte, 1, SN_NOWAIT), 1);
+        CHECK_EQ(sn_readv(pair[0], &(sn_iov){&byte, 1}, 1, SN_NOWAIT), 1);
+        CHECK_EQ(sn_conn_wait(pair[0], SN_READABLE, SN_NOWAIT), SN_READABLE);
+    }
+    CHECK(!had_a_turn);
+    CHECK_EQ(sn_read(pair[0], &byte, 1, SN_FOREVER), 1); /* it owes that */
+    CHECK(had_a_turn);
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(who_does_not_wait_does_not_give_way_either)
+{
+    on_each_driver(read_without_waiting);
+}
+
+TEST(who_need_not_wait_for_a_descriptor_gives_way_now_and_then)
+{
+    on_each_driver(wait_for_what_is_there);
 }
 
 /* ---- whom an operation wakes ---------------------------------------------------------------- */

@@ -89,6 +89,54 @@ TEST(the_descriptor_of_a_runtime_becomes_readable_when_a_socket_is_poll)
     (void)run_in_loop(SN_IO_POLL, read_five, NULL);
 }
 
+/* ---- what nobody waits for ------------------------------------------------------------------- */
+
+static int use_and_sleep(void *arg)
+{
+    (void)arg;
+    char c;
+    CHECK_EQ(sn_read(pair[0], &c, 1, sn_after(SN_MS(1))), -ETIMEDOUT);
+    return sn_sleep(SN_S(1000));
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+/* Turns until the descriptor is not readable any more. */
+static int turns_until_quiet(sn_runtime *rt)
+{
+    int turns = 0;
+    for (; is_readable(sn_runtime_fd(rt)) && turns < 1000; turns++)
+        CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(100))), 1);
+    return turns;
+}
+
+TEST(the_descriptor_of_a_runtime_is_quiet_beside_what_is_ready_and_nobody_waits_for)
+{
+    static const sn_io_driver drivers[] = {SN_IO_AUTO, SN_IO_EPOLL, SN_IO_POLL};
+    for (int i = 0; i < 3; i++) {
+        sn_runtime *rt;
+        sn_runtime_options opts = {.single_threaded = true, .io = drivers[i]};
+        CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
+        CHECK_EQ(sn_conn_pair(pair), 0);
+        CHECK_PTR_EQ(sn_runtime_spawn(rt, use_and_sleep, NULL, .detached = true), NULL);
+        for (int turns = 0; turns < 5; turns++) { /* until it sleeps */
+            CHECK_EQ(usleep(2000), 0);
+            CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(100))), 1);
+        }
+        CHECK_LE(turns_until_quiet(rt), 10);
+        CHECK_EQ(sn_write(pair[1], "x", 1, SN_FOREVER), 1);
+        CHECK_LE(turns_until_quiet(rt), 10);
+        CHECK_EQ(sn_close(pair[0]), 0);
+        CHECK_EQ(sn_close(pair[1]), 0);
+        CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+        sn_runtime_destroy(rt);
+    }
+}
+
 /* ---- bytes from a thread that knows nothing of the runtime ---------------------------------- */
 
 static int pipe_fds[2];
