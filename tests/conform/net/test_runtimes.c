@@ -384,6 +384,33 @@ DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
     }
 }
 
+/* ---- cancelled ------------------------------------------------------------------------------- */
+
+/* Its request and the cancellation go to the kernel together. */
+static int cancel_a_writer(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        sn_task *writer = sn_spawn(wait_in_write, ends[0]);
+        CHECK(writer != NULL);
+        sn_yield();
+        CHECK_EQ(sn_cancel(writer, NULL), -ECANCELED);
+    }
+    return 0;
+}
+
+DRIVER_TEST(a_write_to_a_half_closed_end_can_be_cancelled)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        sn_runtime *rt = runtime_on(io, workers);
+        CHECK_EQ(sn_conn_pair(ends), 0);
+        CHECK_EQ(sn_shutdown(ends[1], SN_SHUT_WRITE), 0);
+        CHECK_EQ(sn_runtime_block_on(rt, cancel_a_writer, NULL), 0);
+        close_pair(ends);
+        sn_runtime_destroy(rt);
+    }
+}
+
 /* ---- beside a task that does not give way ---------------------------------------------------- */
 
 static SNI_ATOMIC(int) stop;
