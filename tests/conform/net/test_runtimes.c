@@ -376,6 +376,54 @@ DRIVER_TEST(tasks_that_ask_a_full_listener_again_are_abandoned_and_leave_no_desc
     unlisten(&p);
 }
 
+static int accept_and_close(void *arg)
+{
+    sn_conn *c;
+    int rc = sn_accept(arg, &c, NULL, SN_FOREVER);
+    return rc < 0 ? rc : sn_close(c);
+}
+
+static int receive_and_close(void *arg)
+{
+    char byte;
+    int fds[2], n = 2;
+    ptrdiff_t rc = sn_recv_fds(arg, &byte, 1, fds, &n, SN_FOREVER);
+    while (n > 0)
+        CHECK_EQ(close(fds[--n]), 0);
+    return (int)rc;
+}
+
+static int spawn_receiving(void *arg)
+{
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_spawn_detached(accept_and_close, arg), 0);
+        CHECK_EQ(sn_spawn_detached(receive_and_close, ends[0]), 0);
+    }
+    let_them_wait();
+    return 0;
+}
+
+/* What they have waited for comes, and they do not run any more. */
+DRIVER_TEST(tasks_that_get_descriptors_are_abandoned_and_leave_none)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    sn_conn *c[3];
+    int fds[2] = {0, 0};
+    sn_runtime *rt = runtime_on(io, 1);
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, spawn_receiving, p.listener), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_connect(&c[i], p.addr, SN_FOREVER), 0);
+        CHECK_EQ(sn_send_fds(ends[1], "x", 1, fds, 2, SN_FOREVER), 1);
+    }
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 6);
+    sn_runtime_destroy(rt);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_close(c[i]), 0);
+    close_pair(ends);
+    unlisten(&p);
+}
+
 DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
 {
     for (int i = 0; i < 5; i++) {
