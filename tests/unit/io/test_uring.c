@@ -709,6 +709,36 @@ TEST(an_address_that_is_used_again_is_not_cancelled_by_what_came_too_late)
     sni_driver_finish(driver);
 }
 
+/* ---- slots that are used again ------------------------------------------------------------ */
+
+/* A cancellation asks for no completion if it succeeds. What comes into its slot has one. */
+static void use_slots_again(struct sni_driver *driver)
+{
+    int fds[2];
+    char c;
+    struct sni_op op;
+    pair(fds, SOCK_STREAM);
+    for (int i = 0; i < 8; i++) {
+        op_recv(driver, &op, fds[0], &c, 1);
+        check_waits(&op);
+        sni_driver_cancel(&op, -ECANCELED);
+        CHECK_EQ(op_end(&op), -ECANCELED);
+        for (int j = 0; j <= i; j++) { /* of both kinds of numbers: each slot has its turn */
+            CHECK_EQ(write(fds[1], "x", 1), 1);
+            op_recv(driver, &op, fds[0], &c, 1);
+            CHECK_EQ(op_end(&op), 1);
+        }
+    }
+    close_both(fds);
+}
+
+TEST(what_comes_into_the_slot_of_a_cancellation_completes)
+{
+    struct sni_driver *driver = ring_with((struct sni_uring_config){.entries = 2});
+    use_slots_again(driver);
+    sni_driver_finish(driver);
+}
+
 /* ---- more than there is room for --------------------------------------------------------- */
 
 enum { MANY = 10000 };
