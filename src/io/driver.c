@@ -7,8 +7,12 @@
 #include "io/driver.h"
 
 #include "base/assert.h"
+#include "plat/socket.h"
 
 #include <sinew/errno.h>
+
+#include <string.h>
+#include <sys/socket.h>
 
 void sni_op_complete(struct sni_op *op, ptrdiff_t result)
 {
@@ -101,6 +105,32 @@ void sni_driver_cancel_now(struct sni_op *op, int why)
     sni_mutex_unlock(&driver->lock);
 }
 
+/* Close the descriptors that came with a message. */
+static void close_received(struct msghdr *msg)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            sni_plat_close(fd);
+        }
+    }
+}
+
+/* Nobody takes the result of `op`, which is complete: what it has made is given back. */
+static void dispose(struct sni_op *op)
+{
+    if (op->result < 0)
+        return;
+    if (op->kind == SNI_OP_ACCEPT)
+        sni_plat_close(op->result);
+    else if (op->kind == SNI_OP_RECVMSG)
+        close_received(op->msg);
+}
+
 static void resume_nobody(void *fiber)
 {
     (void)fiber;
@@ -115,6 +145,7 @@ void sni_driver_take_back(struct sni_op *op)
     op->waiter.ops = &nobody; /* only we could claim it, under the lock */
     cancel_and_reap(op, -ECANCELED);
     sni_mutex_unlock(&driver->lock);
+    dispose(op); /* it came too late, or its owner was woken and has not run since */
 }
 
 uint32_t sni_driver_forget(struct sni_driver *driver, int fd)

@@ -131,7 +131,9 @@ void sni_driver_cancel(struct sni_op *op, int why);
  * owners that cannot wait: the drop of a future. Its waiter has been claimed. */
 void sni_driver_cancel_now(struct sni_op *op, int why);
 
-/* The owner of `op` never goes on: as sni_driver_cancel_now, and nobody is woken. */
+/* The owner of `op` never goes on: as sni_driver_cancel_now, and nobody is woken. A connection that
+ * was accepted all the same, and descriptors that were received, are closed. `op` may be complete,
+ * but its owner must not have looked at the result. */
 void sni_driver_take_back(struct sni_op *op);
 
 /* Cancel all operations, because of -ECANCELED, and return when they are complete. For the end

@@ -2,8 +2,8 @@
 /* prep.c - what each kind of operation looks like to the kernel.
  *
  * Whatever flags an owner gives, three things are ours: a send raises no SIGPIPE; a descriptor
- * that we make is close-on-exec and nonblocking; and MSG_DONTWAIT is taken out, since it makes the
- * kernel complete with -EAGAIN what is meant to wait. */
+ * that we make is close-on-exec and nonblocking; and MSG_DONTWAIT, with which the kernel completes
+ * with -EAGAIN what would have to wait, is in every send (uring.c says why) and in no receive. */
 #include "io/uring/prep.h"
 
 #include <poll.h>
@@ -51,7 +51,7 @@ unsigned sni_uring_events(const struct sni_op *op, unsigned there)
 
 void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient)
 {
-    const int quiet = MSG_NOSIGNAL;
+    const int quiet = MSG_NOSIGNAL | MSG_DONTWAIT;
     const int flags = ((int)op->flags & ~MSG_DONTWAIT) | (patient ? 0 : MSG_DONTWAIT);
     switch ((enum sni_op_kind)op->kind) {
     case SNI_OP_ACCEPT:

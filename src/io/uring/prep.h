@@ -10,7 +10,8 @@
 #include <liburing.h>
 #include <poll.h>
 
-/* The operation itself. Without `patient`, a transfer that would have to wait answers -EAGAIN. */
+/* The operation itself. A send that would have to wait answers -EAGAIN; without `patient`, so does
+ * a receive. */
 void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient);
 
 /* The events of poll(2) that the operation needs in order to get further; and whether `there` has

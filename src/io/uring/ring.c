@@ -52,7 +52,8 @@ enum {
     COMPLETIONS_PER_ENTRY = 4, /* more room than the kernel's 2: operations wait long      */
     SQPOLL_IDLE_MS = 10,       /* then the kernel's thread sleeps until it is called       */
     OPCODES_MAX = 256,
-    REGISTER_SEND_MSG_RING = 31, /* younger than liburing 2.3's header */
+    REGISTER_SEND_MSG_RING = 31, /* younger than liburing 2.3's header, as is the next */
+    SETUP_NO_SQARRAY = 1 << 16,  /* the entries are taken as they lie, by no array of indices */
 };
 
 static const char *reason_of(int rc)
@@ -158,8 +159,9 @@ int sni_ring_init(struct sni_ring *ring, const struct sni_uring_config *config,
         (void)fail(out, rc, reason_of(rc));
         goto finish_ring;
     }
-    for (unsigned i = 0; i < ring->map.sq.ring_entries; i++)
-        ring->map.sq.array[i] = i;
+    if ((ring->map.flags & SETUP_NO_SQARRAY) == 0) /* newer than 2.3, liburing does without */
+        for (unsigned i = 0; i < ring->map.sq.ring_entries; i++)
+            ring->map.sq.array[i] = i;
     unsigned workers = config->workers_max != 0 ? config->workers_max : WORKERS_DEFAULT;
     unsigned most[2] = {workers, workers};
     (void)io_uring_register_iowq_max_workers(&ring->map, most); /* before 5.15 there is no cap */
@@ -208,7 +210,9 @@ struct io_uring_sqe *sni_ring_put(struct sni_ring *ring)
     unsigned head = sni_atomic_load(sni_ring_word(sq->khead), acquire);
     if (ring->tail - head >= sq->ring_entries)
         return NULL;
-    return &sq->sqes[ring->tail++ & sq->ring_mask];
+    struct io_uring_sqe *sqe = &sq->sqes[ring->tail++ & sq->ring_mask];
+    memset(sqe, 0, sizeof(*sqe)); /* not by liburing: since 2.3 only what a request needs is set */
+    return sqe;
 }
 
 unsigned sni_ring_publish(struct sni_ring *ring)

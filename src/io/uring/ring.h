@@ -38,8 +38,8 @@ int sni_ring_init(struct sni_ring *ring, const struct sni_uring_config *config,
                   struct sni_uring_features *out);
 void sni_ring_finish(struct sni_ring *ring);
 
-/* The next free entry of the submission ring, which the caller fills in at once; NULL if there
- * is none. The kernel sees it when it is published. */
+/* The next free entry of the submission ring, all zero, which the caller fills in at once; NULL if
+ * there is none. The kernel sees it when it is published. */
 struct io_uring_sqe *sni_ring_put(struct sni_ring *ring);
 
 /* Show the kernel what was put. Returns how many entries it has not taken. */

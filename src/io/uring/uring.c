@@ -4,9 +4,8 @@
  * An operation of ours is one request of the kernel, and the request's user data is the
  * operation's address. When its completion is read, the kernel has neither the operation nor its
  * buffer any more; nothing else says so, and so nothing else completes an operation that the
- * kernel has seen. A cancellation is a second request that names the first. Its own completion
- * tells nothing that we need (the first will come, now or soon) and may arrive when the operation
- * is long gone: it carries no address and is skipped.
+ * kernel has seen. A cancellation is a second request that names the first. Its own completion may
+ * arrive when the operation is long gone, and the address that it carries is only compared.
  *
  * Where an operation is (`state`, a set of bits):
  *
@@ -21,8 +20,12 @@
  *     BEGUN      a connect that the kernel has already been given once
  *
  * Cancellations for which there is no room stand in `cancels`, linked by their operations, so
- * that one that completes meanwhile leaves the list. An address is not cancelled by mistake when
- * it is used again: the cancellation's entry lies before the new operation's.
+ * that one that completes meanwhile leaves the list; those that were put stand in `asked`. An
+ * address is not cancelled by mistake when it is used again: the cancellation's entry lies before
+ * the new operation's. A cancellation that fails has mostly come too late. But the kernel does not
+ * find, either, a request that it is about to try once more, because what it waits for, or an
+ * error, was there when it began to wait; and the try may be in vain. So whose operation is still
+ * in `asked` then asks again.
  *
  * Again. The owner never sees -EINTR or -EAGAIN, nor an -ECANCELED that nobody asked for:
  * requests are the submitting thread's, and when that one ends, the kernel ends what it can of
@@ -32,6 +35,10 @@
  * answer there is no poll: a full Unix listener says -EAGAIN to connect and "writable" to poll.
  * There a pause comes first (RESTS). A connect that is given to the kernel a second time may find
  * itself in progress (-EALREADY: poll, then ask again) or done (-EISCONN: success, if BEGUN).
+ *
+ * Sends poll first (POLLS), since the owner has just tried, and never wait themselves. One that
+ * waited would ask for POLLRDHUP too: to an end that is half-closed and does not read, the kernel
+ * tries it in vain a hundred times, and then blocks one of the few threads that it has for a ring.
  *
  * Answers of a poll. The kernel's may be none of those that were asked for (POLLRDHUP), and it does
  * not wake up for urgent data: what needs POLLPRI takes a detour from the beginning, and what was
@@ -96,9 +103,9 @@
 
 /* What a completion is for: the low bits of its user data. */
 enum {
-    TAG_OP = 0,   /* an operation; the rest is its address */
-    TAG_WAKE = 1, /* somebody called                       */
-    TAG_NONE = 2, /* a cancellation                        */
+    TAG_OP = 0,     /* an operation; the rest is its address                               */
+    TAG_WAKE = 1,   /* somebody called                                                     */
+    TAG_CANCEL = 2, /* a cancellation; the rest is the address of what was to be cancelled */
     TAG_MASK = 3,
 };
 static_assert(_Alignof(struct sni_op) > TAG_MASK, "an address has no room for the tag");
@@ -132,6 +139,7 @@ struct uring {
     struct sni_ring ring;
     struct sni_list backlog;        /* under the lock, as all below                          */
     struct sni_list cancels;        /* operations whose cancellation is not yet put          */
+    struct sni_list asked;          /* those whose cancellation was                          */
     struct __kernel_timespec pause; /* immutable: PAUSE_NS                                   */
     int event;                      /* immutable: the eventfd, or -1 if messages do it       */
     bool armed;                     /* the eventfd is being polled                           */
@@ -169,15 +177,17 @@ static bool put_op(struct uring *u, struct sni_op *op)
     return true;
 }
 
-static bool put_cancel(struct uring *u, const struct sni_op *op)
+/* Put a cancellation of `op`, which is in no list. False: no room. */
+static bool put_cancel(struct uring *u, struct sni_op *op)
 {
     struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
     if (sqe == NULL)
         return false;
     io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)op | TAG_OP, 0);
-    io_uring_sqe_set_data64(sqe, TAG_NONE);
+    io_uring_sqe_set_data64(sqe, (uint64_t)(uintptr_t)op | TAG_CANCEL);
     if ((u->ring.features & SNI_URING_CQE_SKIP) != 0)
         sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    sni_list_push_back(&u->asked, &op->waiter.link);
     return true;
 }
 
@@ -191,9 +201,11 @@ static bool all_put(const struct uring *u)
 static void put_delayed(struct uring *u)
 {
     while (!sni_list_empty(&u->cancels)) {
-        if (!put_cancel(u, op_of(u->cancels.next)))
+        struct sni_list *first = sni_list_pop_front(&u->cancels);
+        if (!put_cancel(u, op_of(first))) {
+            sni_list_push_front(&u->cancels, first);
             return;
-        sni_list_remove(u->cancels.next);
+        }
     }
     while (!sni_list_empty(&u->backlog)) {
         struct sni_op *op = op_of(u->backlog.next);
@@ -312,8 +324,9 @@ static bool begin(struct uring *u, struct sni_op *op, int state)
 static void uring_submit(struct sni_driver *driver, struct sni_op *op)
 {
     struct uring *u = uring_of(driver);
+    const unsigned sends = 1u << SNI_OP_SEND | 1u << SNI_OP_SENDMSG;
     op->state = OURS;
-    if (begin(u, op, 0))
+    if (begin(u, op, (sends >> op->kind & 1u) != 0 ? POLLS : 0))
         return;
     /* relaxed: an owner that takes the lock after us publishes what we put; one that had it before
      * us has said before that it sleeps, and the lock shows it */
@@ -364,7 +377,7 @@ static int next_request(const struct sni_op *op, int res)
 /* A request of `op` has ended. Returns whether the operation has. */
 static bool ended(struct uring *u, struct sni_op *op, int res)
 {
-    sni_list_remove(&op->waiter.link); /* out of `cancels` */
+    sni_list_remove(&op->waiter.link); /* out of `cancels` or `asked` */
     if ((op->state & DETOUR) != 0 && res >= 0)
         res = (int)sni_detour_read(op->result);
     leave_detour(op);
@@ -373,6 +386,20 @@ static bool ended(struct uring *u, struct sni_op *op, int res)
         return begin(u, op, next);
     complete(u, op, next >= 0 ? -ECANCELED : result_of(op, res));
     return true;
+}
+
+/* A cancellation has ended with `res`, of an operation that may be gone. */
+static void asked(struct uring *u, uint64_t data, int res)
+{
+    if (res >= 0)
+        return;
+    sni_list_each(link, &u->asked) {
+        if ((uint64_t)(uintptr_t)op_of(link) != (data & ~(uint64_t)TAG_MASK))
+            continue;
+        sni_list_remove(link);
+        sni_list_push_back(&u->cancels, link);
+        return;
+    }
 }
 
 /* Read at most `most` completions. Returns how many operations ended; *read is how many
@@ -390,6 +417,8 @@ static unsigned drain(struct uring *u, unsigned most, unsigned *read)
             completed += ended(u, (struct sni_op *)(uintptr_t)data, cqe->res);
         else if ((data & TAG_MASK) == TAG_WAKE)
             u->called = true;
+        else
+            asked(u, data, cqe->res);
     }
     sni_ring_seen(&u->ring, head + *read);
     return completed;
@@ -462,11 +491,14 @@ static void skip_calls(struct uring *u)
     unsigned ready = sni_ring_ready(&u->ring, head);
     unsigned i = 0;
     for (; i < ready; i++) {
-        uint64_t tag = sni_ring_at(&u->ring, head + i)->user_data & TAG_MASK;
+        const struct io_uring_cqe *cqe = sni_ring_at(&u->ring, head + i);
+        uint64_t tag = cqe->user_data & TAG_MASK;
         if (tag == TAG_OP)
             break;
         if (tag == TAG_WAKE)
             u->armed = false;
+        else
+            asked(u, cqe->user_data, cqe->res);
     }
     if (i > 0)
         sni_ring_seen(&u->ring, head + i);
@@ -577,6 +609,7 @@ int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **
     sni_driver_init(&u->driver, &uring_ops);
     sni_list_init(&u->backlog);
     sni_list_init(&u->cancels);
+    sni_list_init(&u->asked);
     int rc = sni_ring_init(&u->ring, config != NULL ? config : &usual, &features);
     if (rc < 0)
         goto free_uring;

@@ -255,7 +255,7 @@ static int kernel_workers(void)
     return n;
 }
 
-NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
+static void fill_ends(bool half_closed)
 {
     enum { MANY = 8 };
     static char buf[1 << 16];
@@ -263,6 +263,8 @@ NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
     struct helper h[MANY];
     for (int i = 0; i < MANY; i++) {
         CHECK_EQ(sn_conn_pair(ends[i]), 0);
+        if (half_closed)
+            CHECK_EQ(sn_shutdown(ends[i][1], SN_SHUT_WRITE), 0);
         help(&h[i], fill_it, ends[i][0]);
     }
     for (int round = 0; round < 10; round++) {
@@ -277,4 +279,15 @@ NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
         CHECK(rc == -EPIPE || rc == -ECONNRESET);
         CHECK_EQ(sn_close(ends[i][0]), 0);
     }
+}
+
+NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
+{
+    fill_ends(false);
+}
+
+/* The kernel tells of a half-closed end whatever was asked for. */
+NET_TEST(writes_to_half_closed_ends_that_do_not_read_take_no_thread_of_the_kernel)
+{
+    fill_ends(true);
 }

@@ -485,6 +485,54 @@ DRIVER_TEST(tasks_that_ask_a_full_listener_again_are_abandoned_and_leave_no_desc
     unlisten(&p);
 }
 
+static int accept_and_close(void *arg)
+{
+    sn_conn *c;
+    int rc = sn_accept(arg, &c, NULL, SN_FOREVER);
+    return rc < 0 ? rc : sn_close(c);
+}
+
+static int receive_and_close(void *arg)
+{
+    char byte;
+    int fds[2], n = 2;
+    ptrdiff_t rc = sn_recv_fds(arg, &byte, 1, fds, &n, SN_FOREVER);
+    while (n > 0)
+        CHECK_EQ(close(fds[--n]), 0);
+    return (int)rc;
+}
+
+static int spawn_receiving(void *arg)
+{
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_spawn_detached(accept_and_close, arg), 0);
+        CHECK_EQ(sn_spawn_detached(receive_and_close, ends[0]), 0);
+    }
+    let_them_wait();
+    return 0;
+}
+
+/* What they have waited for comes, and they do not run any more. */
+DRIVER_TEST(tasks_that_get_descriptors_are_abandoned_and_leave_none)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    sn_conn *c[3];
+    int fds[2] = {0, 0};
+    sn_runtime *rt = runtime_on(io, 1);
+    CHECK_EQ(sn_conn_pair(ends), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, spawn_receiving, p.listener), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sn_connect(&c[i], p.addr, SN_FOREVER), 0);
+        CHECK_EQ(sn_send_fds(ends[1], "x", 1, fds, 2, SN_FOREVER), 1);
+    }
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 6);
+    sn_runtime_destroy(rt);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_close(c[i]), 0);
+    close_pair(ends);
+    unlisten(&p);
+}
+
 DRIVER_TEST(tasks_are_abandoned_at_once_in_the_middle_of_traffic)
 {
     for (int i = 0; i < 5; i++) {
@@ -620,6 +668,33 @@ DRIVER_TEST(a_task_that_is_abandoned_when_it_gave_way_has_no_descriptor_in_hand)
         ptrdiff_t n = sn_read(c[i], &byte, 1, late());
         CHECK(n == 0 || n == -ECONNRESET);
         CHECK_EQ(sn_close(c[i]), 0);
+    }
+}
+
+/* ---- cancelled ------------------------------------------------------------------------------- */
+
+/* Its request and the cancellation go to the kernel together. */
+static int cancel_a_writer(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        sn_task *writer = sn_spawn(wait_in_write, ends[0]);
+        CHECK(writer != NULL);
+        sn_yield();
+        CHECK_EQ(sn_cancel(writer, NULL), -ECANCELED);
+    }
+    return 0;
+}
+
+DRIVER_TEST(a_write_to_a_half_closed_end_can_be_cancelled)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        sn_runtime *rt = runtime_on(io, workers);
+        CHECK_EQ(sn_conn_pair(ends), 0);
+        CHECK_EQ(sn_shutdown(ends[1], SN_SHUT_WRITE), 0);
+        CHECK_EQ(sn_runtime_block_on(rt, cancel_a_writer, NULL), 0);
+        close_pair(ends);
+        sn_runtime_destroy(rt);
     }
 }
 

@@ -3,6 +3,7 @@
  * at every point of an operation's life, and more operations than the rings have room for. */
 #include "uring_ring.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -566,6 +567,75 @@ TEST(each_kind_can_be_cancelled)
     each_ring(cancel_each_kind);
 }
 
+/* Submitted and cancelled in one batch, while the kernel finds a reason to try again at once: the
+ * other end is half-closed, and still there is no room. */
+static void cancel_to_half_closed(struct sni_driver *driver)
+{
+    static char big[1 << 20];
+    int fds[2];
+    pair(fds, SOCK_STREAM | SOCK_NONBLOCK);
+    while (send(fds[0], big, sizeof(big), 0) > 0)
+        ;
+    CHECK_EQ(shutdown(fds[1], SHUT_WR), 0);
+    struct iovec iov = {big, 1};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct sni_op op;
+    for (int i = 0; i < 4; i++) {
+        op_begin(&op, i % 2 == 0 ? SNI_OP_SEND : SNI_OP_SENDMSG, fds[0]);
+        if (i % 2 == 0) {
+            op.buf = big;
+            op.bytes = 1;
+        } else {
+            op.msg = &msg;
+        }
+        sni_driver_submit(driver, &op);
+        if (i >= 2)
+            check_waits(&op);
+        sni_driver_cancel(&op, -ETIMEDOUT);
+        CHECK_EQ(op_end(&op), -ETIMEDOUT);
+    }
+    close_both(fds);
+}
+
+TEST(a_send_to_a_half_closed_end_can_be_cancelled)
+{
+    each_ring(cancel_to_half_closed);
+}
+
+/* The same for who receives: there is an error to be asked for, and nobody asks. */
+static void cancel_beside_error(struct sni_driver *driver)
+{
+    struct sockaddr_in nobody;
+    CHECK_EQ(close(listen_tcp(&nobody, 0, 8)), 0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    char c = 0;
+    CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_RECVERR, &(int){1}, sizeof(int)), 0);
+    CHECK_EQ(connect(fd, (struct sockaddr *)&nobody, sizeof(nobody)), 0);
+    CHECK_EQ(send(fd, &c, 1, 0), 1);
+    struct pollfd error = {.fd = fd};
+    CHECK_EQ(poll(&error, 1, -1), 1);
+    CHECK_EQ(recv(fd, &c, 1, 0), -1);
+    CHECK_EQ(errno, ECONNREFUSED);
+    CHECK_EQ(poll(&error, 1, 0), 1); /* the error has been told, and what led to it is still kept */
+    struct sni_op op;
+    for (int i = 0; i < 3; i++) {
+        op_recv(driver, &op, fd, &c, 1);
+        if (i == 2)
+            check_waits(&op);
+        if (i == 0)
+            sni_driver_cancel_now(&op, -ETIMEDOUT);
+        else
+            sni_driver_cancel(&op, -ETIMEDOUT);
+        CHECK_EQ(op_end(&op), -ETIMEDOUT);
+    }
+    CHECK_EQ(close(fd), 0);
+}
+
+TEST(a_recv_can_be_cancelled_while_the_kernel_goes_on_trying)
+{
+    each_ring(cancel_beside_error);
+}
+
 static void late_cancel_of_accept(struct sni_driver *driver)
 {
     struct sockaddr_in addr;
@@ -636,6 +706,36 @@ TEST(an_address_that_is_used_again_is_not_cancelled_by_what_came_too_late)
         CHECK_EQ(op_end(&op), 1);
     }
     close_both(fds);
+    sni_driver_finish(driver);
+}
+
+/* ---- slots that are used again ------------------------------------------------------------ */
+
+/* A cancellation asks for no completion if it succeeds. What comes into its slot has one. */
+static void use_slots_again(struct sni_driver *driver)
+{
+    int fds[2];
+    char c;
+    struct sni_op op;
+    pair(fds, SOCK_STREAM);
+    for (int i = 0; i < 8; i++) {
+        op_recv(driver, &op, fds[0], &c, 1);
+        check_waits(&op);
+        sni_driver_cancel(&op, -ECANCELED);
+        CHECK_EQ(op_end(&op), -ECANCELED);
+        for (int j = 0; j <= i; j++) { /* of both kinds of numbers: each slot has its turn */
+            CHECK_EQ(write(fds[1], "x", 1), 1);
+            op_recv(driver, &op, fds[0], &c, 1);
+            CHECK_EQ(op_end(&op), 1);
+        }
+    }
+    close_both(fds);
+}
+
+TEST(what_comes_into_the_slot_of_a_cancellation_completes)
+{
+    struct sni_driver *driver = ring_with((struct sni_uring_config){.entries = 2});
+    use_slots_again(driver);
     sni_driver_finish(driver);
 }
 
