@@ -20,6 +20,7 @@ import time
 
 WORKLOADS = ("echo", "http", "conn_mem")
 START_S = 10
+STARTS = 3  # on so many ports
 WARM_CONNS = 16
 SPARE_FDS = 100
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"
@@ -49,29 +50,45 @@ def free_port():
 
 
 class Server:
-    """A server process, alive within a `with`."""
+    """A server process, alive within a `with`. A port that was free may be taken when the server comes
+    to it: one that ends at once is started again on another."""
 
     def __init__(self, programs, name, kind, workers, cpus):
         self.name = name
-        self.port = free_port()
-        found = programs.serve(name, kind, self.port, workers)
-        if found is None:
+        self.cpus = cpus
+        self.command = lambda port: programs.serve(name, kind, port, workers)
+        if self.command(1) is None:
             raise Trouble(f"it has no {kind}")
+
+    def start(self):
+        self.port = free_port()
+        words, environment = self.command(self.port)
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(found[0], env={**os.environ, **found[1]},
-                                        preexec_fn=pinned_to(cpus), start_new_session=True,
+        self.process = subprocess.Popen(words, env={**os.environ, **environment},
+                                        preexec_fn=pinned_to(self.cpus), start_new_session=True,
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
-    def __enter__(self):
+    def listens(self):
+        """Whether it does, in time; and not another, while it ends because of that."""
         end = time.monotonic() + START_S
         while time.monotonic() < end and self.process.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 time.sleep(0.05)
-                return self
+                return self.process.poll() is None
             except OSError:
                 time.sleep(0.01)
-        self.__exit__()
+        return False
+
+    def __enter__(self):
+        for _ in range(STARTS):
+            self.start()
+            if self.listens():
+                return self
+            has_ended = self.process.poll() is not None
+            self.__exit__()
+            if not has_ended:
+                break
         raise Trouble(f"{self.name} does not listen: {self.said or 'it says nothing'}")
 
     def __exit__(self, *_):
@@ -158,8 +175,9 @@ def load_http(server, cpus, conns, threads, seconds):
     if shutil.which("wrk") is None:
         raise Trouble("there is no wrk; enable with: tools/setup bench")
     used = server.cpu_s()
-    done = subprocess.run(["wrk", "-t", str(threads), "-c", str(conns), "-d", f"{seconds}s", "-s",
-                           WRK_LUA, f"http://127.0.0.1:{server.port}/hello"],
+    done = subprocess.run(["wrk", "-t", str(threads), "-c", str(conns), "-d", f"{seconds}s",
+                           "--timeout", "30s", "-s", WRK_LUA,
+                           f"http://127.0.0.1:{server.port}/hello"],
                           capture_output=True, text=True, timeout=60, preexec_fn=pinned_to(cpus))
     server.check_alive()
     found = re.search(r"^JSON (.*)$", done.stdout, re.M)

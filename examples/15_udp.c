@@ -50,7 +50,7 @@ static ptrdiff_t await_answer(sn_dgram *socket, int question, sn_deadline until)
 
 static int ask(sn_dgram *socket, int question)
 {
-    int64_t patience = SN_MS(200);
+    int64_t patience = SN_MS(500);
     for (int attempt = 1; attempt <= ATTEMPTS; attempt++, patience *= 2) {
         char text[32];
         int n = snprintf(text, sizeof(text), "ping %d.%d", question, attempt);

@@ -2,7 +2,7 @@
 /* 26_graceful - a server that ends well: SIGTERM, no new guests, time to finish, then good-bye.
  *
  *     26_graceful                       has guests of its own, sends itself the signal, and ends
- *     26_graceful 127.0.0.1:7000        serves until it gets SIGTERM, and a second longer */
+ *     26_graceful 127.0.0.1:7000        serves until it gets SIGTERM, and up to 3 s longer */
 #define _GNU_SOURCE /* sigset_t */
 #include <sinew/sinew.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ static int serve(void *arg)
         (void)sn_listener_close(s->listener);
         printf("server: %s\n", rc < 0 ? strerror(-rc) : "SIGTERM, no new guests");
         (void)sn_event_set(&s->closed);
-        if (sn_group_join(guests, sn_after(SN_S(1))) == -ETIMEDOUT)
+        if (sn_group_join(guests, sn_after(SN_S(3))) == -ETIMEDOUT)
             sn_group_cancel(guests, "the server is closing");
     }
     return rc < 0 ? rc : 0;

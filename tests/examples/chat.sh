@@ -51,7 +51,7 @@ if grep -q '<ann>' ann.heard; then
 fi
 
 # A name that is taken is asked for again; so is none.
-printf 'bob\n\nno blanks\ndora\n' | socat -t 1 - "TCP:$addr" >dora.heard
+printf 'bob\n\nno blanks\ndora\n' | socat -t 10 - "TCP:$addr" >dora.heard
 expect ann '\* dora has joined'
 expect ann '\* dora has left'
 [ "$(grep -c 'your name?' dora.heard)" = 4 ] || { cat dora.heard; exit 1; }

@@ -24,12 +24,12 @@ static void run_example(const char *source, const void *arg)
     free(expected);
 }
 
-TEST(every_example_prints_what_its_expected_file_says, .limit_s = 60)
+TEST(every_example_prints_what_its_expected_file_says, .limit_s = 180)
 {
     each_source("examples/[0-9][0-9]_*.c", 9, run_example, NULL);
 }
 
-TEST(the_examples_are_shown_at_work, .limit_s = 60)
+TEST(the_examples_are_shown_at_work, .limit_s = 180)
 {
     struct command c = run_command("%s/tools/run-examples %s", source_path(), build_path());
     CHECK_EQ(c.status, 0);

@@ -26,8 +26,9 @@
 
 /* --- Declaring tests -------------------------------------------------------------------------- */
 
-/* What a test may ask for, as designated initialisers after its name. Sanitizer builds multiply
- * time limits by 5, the environment variable SINEW_TEST_TIME_FACTOR by its value. */
+/* What a test may ask for, as designated initialisers after its name. Builds with a sanitizer or
+ * without optimisation multiply time limits by 5, the environment variable SINEW_TEST_TIME_FACTOR
+ * by its value. */
 struct test_options {
     bool declared_;    /* set by the macros, so that the list of initialisers is never empty */
     double limit_s;    /* time limit in seconds; 0 means the default of 20 */

@@ -176,7 +176,7 @@ TEST(idle_three_workers_run_two_links_at_once, .limit_s = 60)
                 &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 50000});
 }
 
-TEST(idle_sleepers_may_leave_by_themselves, .limit_s = 60)
+TEST(idle_sleepers_may_leave_by_themselves, .limit_s = 120)
 {
     links = 2;
     first_needs_second = true;

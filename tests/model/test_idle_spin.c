@@ -36,33 +36,33 @@ static void finds(const char *defines)
     command_finish(&done);
 }
 
-TEST(idle_promela_two_workers_lose_no_wake)
+TEST(idle_promela_two_workers_lose_no_wake, .limit_s = 120)
 {
     holds("-DWORKERS=2");
 }
 
-TEST(idle_promela_three_workers_lose_no_wake, .limit_s = 60)
+TEST(idle_promela_three_workers_lose_no_wake, .limit_s = 120)
 {
     holds("-DWORKERS=3 -DPATIENT");
     holds("-DWORKERS=3 -DLINKS=1");
 }
 
-TEST(idle_promela_without_the_look_before_the_park_loses_a_wake)
+TEST(idle_promela_without_the_look_before_the_park_loses_a_wake, .limit_s = 120)
 {
     finds("-DNO_LOOK");
 }
 
-TEST(idle_promela_without_the_look_of_a_refused_searcher_loses_a_wake)
+TEST(idle_promela_without_the_look_of_a_refused_searcher_loses_a_wake, .limit_s = 120)
 {
     finds("-DNO_LOOK_UNLESS_SEARCHED");
 }
 
-TEST(idle_promela_without_the_look_at_the_end_of_a_search_loses_a_wake)
+TEST(idle_promela_without_the_look_at_the_end_of_a_search_loses_a_wake, .limit_s = 120)
 {
     finds("-DNO_LOOK_AT_END");
 }
 
-TEST(idle_promela_without_the_fence_loses_a_wake)
+TEST(idle_promela_without_the_fence_loses_a_wake, .limit_s = 120)
 {
     finds("-DNO_FENCE");
 }

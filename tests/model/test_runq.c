@@ -186,7 +186,7 @@ static void steal_anything(void)
     }
 }
 
-TEST(runq_random_operations)
+TEST(runq_random_operations, .limit_s = 120)
 {
     static const struct model model = {reset, {do_anything, steal_anything, steal_anything}, drain};
     struct model_options options = {.executions_max = 1, .random = 100000};

@@ -51,22 +51,23 @@ TEST(compare_passes_its_own_test)
     succeed(run_command("%s/bench/compare --self-test", source_path()));
 }
 
-TEST(the_yardstick_runs_on_fibers_and_on_coroutines, .limit_s = 60)
+/* With two rounds a run fails if it does so in both: once may be the busy machine's fault. */
+TEST(the_yardstick_runs_on_fibers_and_on_coroutines, .limit_s = 300)
 {
     require_tool("python3", "test");
     const char *d = temp_dir();
-    succeed(run_command("BENCH_LOCK=%s/lock %s/bench/compare --quick --rounds 1 --more 0 "
+    succeed(run_command("BENCH_LOCK=%s/lock %s/bench/compare --quick --rounds 2 --more 0 "
                         "--peers sinew,sinew-coro --only '^W' --build %s --out %s",
                         d, source_path(), build_path(), d));
 }
 
-TEST(the_servers_of_the_yardstick_answer_as_they_must, .limit_s = 120)
+TEST(the_servers_of_the_yardstick_answer_as_they_must, .limit_s = 300)
 {
     require_tool("python3", "test");
     require_tool("wrk", "test");
     const char *d = temp_dir();
     succeed(
-        run_command("BENCH_LOCK=%s/lock %s/bench/compare --quick --rounds 1 --more 0 --only '^N' "
+        run_command("BENCH_LOCK=%s/lock %s/bench/compare --quick --rounds 2 --more 0 --only '^N' "
                     "--peers sinew,sinew-coro,sinew-epoll,sinew-coro-epoll,epoll --build %s "
                     "--out %s",
                     d, source_path(), build_path(), d));

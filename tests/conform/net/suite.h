@@ -112,6 +112,10 @@ struct place {
 struct place listen_at(const char *addr, const sn_listen_options *opts);
 void unlisten(struct place *place);
 
+/* Connect to `p`, which listens by TCP with a backlog of 1 and accepts nobody, until a connect has
+ * to wait. Returns how many are connected, fewer than `max`. */
+int fill_queue(const struct place *p, sn_conn **conns, int max);
+
 /* Two ends of a TCP connection on the loopback; ends[0] has connected, ends[1] was accepted. */
 void tcp_pair(sn_conn *ends[2]);
 void close_pair(sn_conn *ends[2]);

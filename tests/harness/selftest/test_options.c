@@ -53,7 +53,8 @@ TEST(patterns_are_globs_or_parts_of_names)
 
 TEST(tests_run_side_by_side)
 {
-    struct command c = victims("VICTIM_DIR=%s -j 2 'meets_*'", temp_dir());
+    struct command c =
+        victims("SINEW_TEST_TIME_FACTOR=10 VICTIM_DIR=%s -j 2 'meets_*'", temp_dir());
     CHECK_STR_HAS(c.output, "2 passed, 0 failed, 0 skipped\n");
     command_finish(&c);
 }

@@ -172,6 +172,14 @@ static int fails_soon(void *arg)
     return -EIO;
 }
 
+static sn_event others_are_there;
+
+static int fails_when_all_are_there(void *arg)
+{
+    CHECK_EQ(sn_event_wait(&others_are_there, SN_FOREVER), 0);
+    return fails_soon(arg);
+}
+
 TASK_TEST(the_first_error_cancels_the_others)
 {
     (void)arg;
@@ -180,10 +188,12 @@ TASK_TEST(the_first_error_cancels_the_others)
     int results[4];
     sn_group_report report;
     sn_group g;
+    others_are_there = (sn_event)SN_EVENT_INIT;
     CHECK_EQ(sn_group_open(&g, .result = &rc, .results = results, .results_max = 4), 0);
     CHECK_EQ(sn_group_spawn(&g, ends_when_told, &told), 0);
-    CHECK_EQ(sn_group_spawn(&g, fails_soon, NULL, .name = "the one"), 1);
+    CHECK_EQ(sn_group_spawn(&g, fails_when_all_are_there, NULL, .name = "the one"), 1);
     CHECK_EQ(sn_group_spawn(&g, ends_when_told, &told), 2);
+    CHECK_EQ(sn_event_set(&others_are_there), 0);
     int late = sn_group_spawn(&g, gives, (void *)9);
     CHECK(late == 3 || late == -ECANCELED); /* another worker may have been fast */
     CHECK_EQ(sn_group_join(&g, SN_FOREVER), -EIO);

@@ -389,6 +389,7 @@ TASK_TEST(a_wait_with_a_deadline_is_in_no_cycle)
     sn_task *left = sn_spawn(lock_in_order, &one, .name = "left");
     sn_task *right = sn_spawn(lock_with_deadline, &other, .name = "right");
     CHECK_EQ(sn_latch_arrive(&two.both, 1), 0);
+    CHECK_EQ(sn_latch_wait(&two.both, SN_FOREVER), 0); /* each has its first lock */
     for (int i = 0; i < 50; i++) {
         CHECK_EQ(sn_deadlocks(NULL, note, NULL), 0);
         CHECK_EQ(sn_sleep(SN_US(100)), 0);

@@ -23,30 +23,41 @@ static void note(const sn_stuck *task, void *arg)
     strcat(found->names, " ");
 }
 
-/* Whoever was spawned waits now: tell who is leaked. */
+/* Whoever was spawned waits by now, most likely: tell who is leaked. What `found` held before is
+ * forgotten first: it may be a handle that somebody waits at. */
+static void find_leaks(struct found *found)
+{
+    *found = (struct found){.n = 0};
+    CHECK_EQ(sn_sleep(SN_MS(20)), 0);
+    int rc = sn_leaks(NULL, note, found);
+    CHECK_EQ(rc, found->n);
+}
+
 static struct found leaks_now(void)
 {
-    struct found found = {.n = 0};
-    CHECK_EQ(sn_sleep(SN_MS(20)), 0);
-    int rc = sn_leaks(NULL, note, &found);
-    CHECK_EQ(rc, found.n);
+    struct found found;
+    find_leaks(&found);
     return found;
 }
 
 /* These and no others are leaked now. With sanitizers and without optimisation fewer may be: they
  * remember what a program did and where, and make frames so large that words survive in them. So
- * one build, the release, answers for that they are found, and all for that no others are. */
+ * one build, the release, answers for that they are found, and all for that no others are. Who is
+ * slow to begin, because a worker has it that does not run, is waited for. */
 static struct found check_leaks(const char *names)
 {
-    struct found found = leaks_now();
-    if (!LEAKS_ARE_EXACT) {
+    enum { TRIES = 50 };
+    struct found found;
+    for (int i = 0; i < TRIES; i++) {
+        find_leaks(&found);
         char rest[256];
         snprintf(rest, sizeof(rest), "%s", found.names);
         for (char *name = strtok(rest, " "); name != NULL; name = strtok(NULL, " "))
             CHECK_STR_HAS(names, name);
-    } else {
-        CHECK_STR_EQ(found.names, names);
+        if (!LEAKS_ARE_EXACT || strcmp(found.names, names) == 0)
+            return found;
     }
+    CHECK_STR_EQ(found.names, names);
     return found;
 }
 
@@ -429,7 +440,12 @@ static int leave_locked(void *arg)
 {
     (void)arg;
     CHECK_EQ(sn_spawn_detached(lock_and_leak, NULL, .name = "holder"), 0);
-    CHECK_EQ(sn_sleep(SN_MS(5)), 0);
+    int rc;
+    while ((rc = sn_mutex_lock(&mutex, SN_NOWAIT)) == 0) { /* until it has it */
+        CHECK_EQ(sn_mutex_unlock(&mutex), 0);
+        CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    }
+    CHECK_EQ(rc, -ETIMEDOUT);
     CHECK_EQ(sn_spawn_detached(want_lock, NULL, .name = "waiter"), 0);
     return 0;
 }
@@ -591,7 +607,7 @@ static int just_leak(void *arg)
 {
     (void)arg;
     begin(recv_from_own, "alone");
-    return sn_sleep(SN_MS(20));
+    return 0;
 }
 
 static int ask_from_thread(void *arg)
@@ -600,7 +616,11 @@ static int ask_from_thread(void *arg)
     sn_runtime *rt = NULL;
     CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
     CHECK_EQ(sn_runtime_block_on(rt, just_leak, NULL), 0);
-    int n = sn_leaks(rt, NULL, NULL);
+    int n = 0;
+    for (int i = 0; i < 50 && n == 0; i++) { /* it may be slow to begin */
+        CHECK_EQ(sn_sleep(SN_MS(10)), 0);
+        n = sn_leaks(rt, NULL, NULL);
+    }
     (void)sn_runtime_shutdown(rt, SN_NOWAIT);
     sn_runtime_destroy(rt);
     return n;

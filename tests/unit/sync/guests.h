@@ -47,6 +47,16 @@ static inline void until_guests(sn_gate_ *gate, unsigned n)
         sn_yield();
 }
 
+typedef SNI_ATOMIC(int) guest_flag;
+
+/* Let others run until one waits at the gate, or has done so and set the flag: its time may be up
+ * before we look. */
+static inline void until_guest_or(sn_gate_ *gate, guest_flag *has_left)
+{
+    while (guests_at(gate) != 1 && !sni_atomic_load(has_left, seq_cst))
+        sn_yield();
+}
+
 /* A future that is polled by hand, and how often its waker was woken. */
 struct by_hand {
     SNI_ATOMIC(int) wakes;

@@ -6,6 +6,7 @@
 static sn_rwlock lock;
 static int value[2]; /* written together */
 static SNI_ATOMIC(int) readers, most, done;
+static guest_flag has_left;
 
 static void reset(void)
 {
@@ -14,6 +15,7 @@ static void reset(void)
     sni_atomic_store(&readers, 0, seq_cst);
     sni_atomic_store(&most, 0, seq_cst);
     sni_atomic_store(&done, 0, seq_cst);
+    sni_atomic_store(&has_left, 0, seq_cst);
 }
 
 TEST(readers_share_and_writers_do_not)
@@ -141,8 +143,9 @@ static int read_once(void *arg)
     (void)arg;
     CHECK_EQ(sn_rwlock_lock_shared(&lock, SN_FOREVER), 0);
     int now = sni_atomic_fetch_add(&readers, 1, seq_cst) + 1;
-    if (now > sni_atomic_load(&most, seq_cst))
-        sni_atomic_store(&most, now, seq_cst);
+    int seen = sni_atomic_load(&most, seq_cst);
+    while (now > seen && !sni_atomic_cas(&most, &seen, now, seq_cst, seq_cst)) {
+    }
     while (sni_atomic_load(&readers, seq_cst) < 3) /* they are all in at the same time */
         sn_yield();
     return sn_rwlock_unlock_shared(&lock);
@@ -210,7 +213,9 @@ TASK_TEST(who_downgrades_lets_readers_in_and_no_writer)
 static int want_to_write_for_a_while(void *arg)
 {
     (void)arg;
-    return sn_rwlock_lock(&lock, sn_after(SN_MS(2)));
+    int rc = sn_rwlock_lock(&lock, sn_after(SN_MS(2)));
+    sni_atomic_store(&has_left, 1, seq_cst);
+    return rc;
 }
 
 static int read_alone(void *arg)
@@ -226,7 +231,7 @@ TASK_TEST(readers_behind_a_writer_whose_time_is_up_go_in)
     reset();
     CHECK_EQ(sn_rwlock_lock_shared(&lock, SN_FOREVER), 0);
     sn_task *writer = sn_spawn(want_to_write_for_a_while, NULL);
-    until_guests(&lock.gate_, 1);
+    until_guest_or(&lock.gate_, &has_left);
     sn_task *reader = sn_spawn(read_alone, NULL);
     CHECK_EQ(sn_join(writer, NULL), -ETIMEDOUT);
     CHECK_EQ(sn_join(reader, NULL), 0); /* while we read */
