@@ -34,7 +34,7 @@
  *
  * A ticket is a number from 1 to SNI_TICKET_MAX. An older one than possible costs a try in vain; a
  * newer one than the try loses a wake-up. Drivers that ask the kernel anew each time leave `flags`
- * alone. */
+ * alone, and all do so of a descriptor that is not kept. */
 #ifndef SINEW_IO_DRIVER_H
 #define SINEW_IO_DRIVER_H
 

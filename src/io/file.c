@@ -225,7 +225,7 @@ static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driv
         op->flags = newest; /* whatever the ticket was, it is no proof here; see driver.h */
     }
     if (home->group != driver->group) {
-        op->kept = false;
+        op->kept = false; /* and so no ticket is given for it */
         op->flags = 0;
         return driver;
     }
@@ -384,7 +384,7 @@ static ptrdiff_t poll_for(struct sni_file *file, struct sni_op *op, const struct
     op->flags = *ticket;
     ptrdiff_t rc = place->driver != NULL ? wait_as_fiber(file, place, op, until)
                                          : wait_as_thread(file, op, until);
-    *ticket = op->kept ? op->flags : 0; /* that of a driver that is not its home is none */
+    *ticket = op->flags;
     return rc < 0 ? rc : sni_events_told(rc, events);
 }
 

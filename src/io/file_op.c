@@ -81,8 +81,7 @@ static ptrdiff_t stop_waiting(struct sni_file_op *fop)
     fop->is_waiting = false;
     if (fop->is_using) {
         sni_file_unlink(fop->file, &fop->op);
-        /* As in poll_for: a driver that is not the file's home gives no ticket. */
-        sni_file_note_ready(fop->file, direction(fop), fop->op.kept ? fop->op.flags : 0);
+        sni_file_note_ready(fop->file, direction(fop), fop->op.flags);
     }
     int told = fop->op.result;
     return told < 0 ? told : sni_events_told(told, fop->op.events);

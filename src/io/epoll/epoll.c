@@ -139,6 +139,14 @@ static void refuse_all(struct epoll *e, struct sni_slot *slot, int rc)
         refuse(e, op_of(slot->waiters.next), rc);
 }
 
+/* A stranger's operation gets none: it may be that of a file which has its home in another driver,
+ * and would be taken for a ticket of that one. */
+static void give_ticket(const struct sni_slot *slot, struct sni_op *op)
+{
+    if (op->kept)
+        op->flags = slot->sequence;
+}
+
 /* Complete all that wait for one of the events. Returns their number. */
 static unsigned tell_all(struct epoll *e, struct sni_slot *slot, unsigned told)
 {
@@ -150,7 +158,7 @@ static unsigned tell_all(struct epoll *e, struct sni_slot *slot, unsigned told)
         unsigned hit = op->events & told;
         if (hit == 0)
             continue;
-        op->flags = slot->sequence;
+        give_ticket(slot, op);
         complete(e, op, hit);
         n++;
     }
@@ -241,7 +249,7 @@ static SNI_NEVER_INLINE void wait_by_asking(struct epoll *e, struct sni_slot *sl
         sni_list_push_back(&slot->waiters, &op->waiter.link);
         return;
     }
-    op->flags = slot->sequence;
+    give_ticket(slot, op);
     complete(e, op, (now.revents & POLLNVAL) != 0 ? -EBADF : (ptrdiff_t)ready);
 }
 
