@@ -68,6 +68,8 @@ SN_API SN_MUST_USE int sn_listen(sn_listener **out, const char *addr,
 
 /* The next connection. `peer`, if not NULL, learns from where. While the process or the system has
  * no descriptor left, it waits for one, trying again after 1 ms, 2 ms, ... 1 s; nothing is lost.
+ * If its wait is cancelled or comes to its deadline, and a connection is there just then, it takes
+ * it, so that none is left to nobody.
  *
  * Suspends: yes.   Threads: any.
  * Returns  0, and the connection, to be closed

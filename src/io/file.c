@@ -458,7 +458,18 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
     return 0;
 }
 
-/* Cut for `why`, and it was not even tried: what need not wait takes place. */
+/* Is there to be a last try of what has waited and ended with `result`? If it was cut and not even
+ * tried. And for a connection, if it was cut or too late: of those who wait for one, the kernel has
+ * woken this one alone, perhaps, when it was already being cancelled and did not take it. */
+static SNI_COLD bool wants_last_try(const struct sni_op *op, bool dry, ptrdiff_t result,
+                                    sn_deadline until)
+{
+    bool has_waited = op->state == SNI_OP_COMPLETE;
+    bool accepts = op->kind == SNI_OP_ACCEPT && has_waited;
+    return accepts ? result == -ECANCELED || result == -ETIMEDOUT : dry && was_cut(result, until);
+}
+
+/* Cut for `why`: what need not wait takes place. */
 static SNI_COLD ptrdiff_t try_at_last(struct sni_file *file, struct sni_op *op,
                                       enum sni_direction way, ptrdiff_t why)
 {
@@ -484,7 +495,7 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
         if (result != -EAGAIN)
             return result;
         result = wait_for(file, op, ticket, dry, until, &again);
-        if (sni_unlikely(dry && was_cut(result, until)))
+        if (sni_unlikely(result < 0 && wants_last_try(op, dry, result, until)))
             return try_at_last(file, op, way, result);
         if (!again)
             return result;

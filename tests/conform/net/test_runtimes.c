@@ -701,6 +701,89 @@ DRIVER_TEST(a_write_to_a_half_closed_end_can_be_cancelled)
     }
 }
 
+/* One connection, two who wait for it, and the older is cancelled. Its thread computes, so that the
+ * kernel knows of the cancellation and has not yet ended its wait when the connection comes. */
+struct acceptor {
+    sn_runtime *rt;
+    sn_listener *listener;
+    sn_group *group;
+    int result;
+    SNI_ATOMIC(int) is_busy;
+    SNI_ATOMIC(int) may_end;
+};
+
+static int accept_for(void *arg)
+{
+    struct acceptor *a = arg;
+    a->result = accept_and_close(a->listener);
+    return 0;
+}
+
+static int accept_and_compute(void *arg)
+{
+    struct acceptor *a = arg;
+    SN_SCOPE(g) {
+        a->group = g;
+        CHECK_GE(sn_group_spawn(g, accept_for, a), 0);
+        let_them_wait();
+        sni_atomic_store(&a->is_busy, 1, release); /* release: pairs with whoever cancels */
+        while (sni_atomic_load(&a->may_end, acquire) == 0) { /* acquire: as above */
+        }
+    }
+    return 0;
+}
+
+static void *accept_in_thread(void *arg)
+{
+    struct acceptor *a = arg;
+    CHECK_EQ(sn_runtime_block_on(a->rt, accept_and_compute, a), 0);
+    return NULL;
+}
+
+static void *just_accept_in_thread(void *arg)
+{
+    struct acceptor *a = arg;
+    CHECK_EQ(sn_runtime_block_on(a->rt, accept_for, a), 0);
+    return NULL;
+}
+
+static void cancel_one_of_two(struct place *p, sn_runtime *rt[2])
+{
+    struct acceptor older = {.rt = rt[0], .listener = p->listener};
+    struct acceptor younger = {.rt = rt[1], .listener = p->listener};
+    pthread_t threads[2];
+    sn_conn *c[2];
+    CHECK_EQ(pthread_create(&threads[0], NULL, accept_in_thread, &older), 0);
+    while (sni_atomic_load(&older.is_busy, acquire) == 0) /* acquire: pairs with the release */
+        sni_plat_thread_yield();
+    CHECK_EQ(pthread_create(&threads[1], NULL, just_accept_in_thread, &younger), 0);
+    let_them_wait();
+    sn_group_cancel(older.group, NULL);
+    CHECK_EQ(sn_connect(&c[0], p->addr, SN_FOREVER), 0);
+    sni_atomic_store(&older.may_end, 1, release); /* release: pairs with who computes */
+    CHECK_EQ(pthread_join(threads[0], NULL), 0);
+    if (older.result == 0) /* it may take what is there */
+        CHECK_EQ(sn_connect(&c[1], p->addr, SN_FOREVER), 0);
+    else
+        CHECK_EQ(older.result, -ECANCELED);
+    CHECK_EQ(pthread_join(threads[1], NULL), 0);
+    CHECK_EQ(younger.result, 0);
+    CHECK_EQ(sn_close(c[0]), 0);
+    if (older.result == 0)
+        CHECK_EQ(sn_close(c[1]), 0);
+}
+
+DRIVER_TEST(a_cancelled_accept_does_not_keep_a_connection_from_others)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    sn_runtime *rt[2] = {runtime_on(io, 1), runtime_on(io, 1)};
+    for (int i = 0; i < 10; i++)
+        cancel_one_of_two(&p, rt);
+    sn_runtime_destroy(rt[0]);
+    sn_runtime_destroy(rt[1]);
+    unlisten(&p);
+}
+
 /* ---- beside a task that does not give way ---------------------------------------------------- */
 
 static SNI_ATOMIC(int) stop;
