@@ -117,8 +117,9 @@ SN_API SN_MUST_USE int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void 
 #define sn_runtime_spawn(...) SN_RUNTIME_SPAWN_(__VA_ARGS__, )
 
 /* For programs with an event loop of their own: run the tasks of a single-threaded runtime
- * that can run now, on this thread, until none can or `until` has passed, and come back. On virtual
- * time, when none can, it goes on to the next deadline, once in a turn.
+ * that can run now, on this thread, until none can or `until` has passed, and come back. One of
+ * them has its turn in any case, with SN_NOWAIT that one only. On virtual time, when none can, it
+ * goes on to the next deadline, once in a turn.
  *
  * Suspends: no, but runs tasks.   Threads: one at a time.
  * Returns  the number of tasks alive, at most INT32_MAX; 0: there is nothing left to do

@@ -55,6 +55,7 @@ int sni_sched_turn(struct sni_sched *sched, sn_deadline until)
         sni_plat_event_clear(fd); /* before looking: a wake from now on sets it again */
     w->turn_until_ns = until.ns;
     w->time_passed = false;
+    w->turn_begins = true;
     sni_worker_run(w, SNI_DRIVE_TURN, NULL);
     if (fd >= 0) {
         if (sni_sched_has_work(sched, w))

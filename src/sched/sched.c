@@ -192,12 +192,12 @@ static int drive_all(struct sni_sched *sched, sn_deadline until)
         return sni_sched_alive(sched) != 0 ? -EDEADLK : 0;
     }
     for (;;) {
-        int rc = sni_sched_turn(sched, until);
         if (sni_sched_alive(sched) == 0)
             return 0;
         int64_t now = sni_plat_now_ns();
         if (now >= until.ns)
             return -ETIMEDOUT;
+        int rc = sni_sched_turn(sched, until);
         if (rc == 0 && sched->config.virtual_time &&
             sni_clockwork_next(&sched->workers[0].clockwork) != INT64_MAX)
             continue; /* it passes in the next turn */

@@ -85,6 +85,7 @@ struct sni_worker {
     bool searching;            /* accounted as searching, see idle.h                    */
     bool all_first;            /* the queue of all came before the inbox, the last time  */
     bool time_passed;          /* of a turn on virtual time: once in each               */
+    bool turn_begins;          /* nothing was looked at in it                           */
     enum sni_after after;      /* to be done by the next context                        */
     void *after_what;
     struct sni_task *handoff;     /* from a fiber to the loop: run this next               */

@@ -477,7 +477,8 @@ static struct sni_task *next_task(struct sni_worker *w)
 }
 
 /* A worker that is driven by somebody's thread goes back to it: nobody else can make work when
- * no task is alive; and a turn waits for nothing. */
+ * no task is alive; and a turn waits for nothing. But each turn has a look at what there is, also
+ * one whose time is up before it begins: who gives turns gets on. */
 static bool is_over(struct sni_worker *w)
 {
     switch (w->drive) {
@@ -486,6 +487,10 @@ static bool is_over(struct sni_worker *w)
     case SNI_DRIVE_UNTIL:
         return w->until == NULL && sni_sched_alive(w->sched) == 0;
     default:
+        if (w->turn_begins) {
+            w->turn_begins = false;
+            return false;
+        }
         return sni_plat_now_ns() >= w->turn_until_ns;
     }
 }

@@ -289,3 +289,25 @@ TEST(a_turn_after_a_shutdown_runs_nothing)
     CHECK_EQ(ran, 0);
     sn_runtime_destroy(rt);
 }
+
+static int yield_often(void *arg)
+{
+    for (int i = 0; i < 10; i++) {
+        ++*(int *)arg;
+        sn_yield();
+    }
+    return 0;
+}
+
+TEST(a_turn_without_time_runs_something_all_the_same)
+{
+    sn_runtime *rt;
+    int ran = 0, turns = 0;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(sn_runtime_spawn(rt, yield_often, &ran, .detached = true) == NULL);
+    while (sn_runtime_turn(rt, SN_NOWAIT) > 0)
+        CHECK_LE(++turns, 100);
+    CHECK_EQ(ran, 30);
+    sn_runtime_destroy(rt);
+}
