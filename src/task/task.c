@@ -358,8 +358,11 @@ static void stop_waiting(struct sni_waiter *w, int why)
 static void take_back_join(struct sni_lent *lent)
 {
     struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
-    if (!sni_task_unwatch(task))
-        sni_task_unref(NULL, task);
+    if (sni_task_unwatch(task))
+        return;
+    while (!sni_wait_is_over(lent->waiter)) /* whoever ends it is about to: it needs both */
+        sni_cpu_pause();
+    sni_task_unref(NULL, task);
 }
 
 /* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was
@@ -625,15 +628,16 @@ static const struct sni_home orphanage = {&orphan_ops};
 /* End a task that its workers have left lying. */
 static void end_abandoned(struct sni_task *task)
 {
+    sni_scope_abandon(task);
+    if (sni_unlikely(task->is_member))
+        sni_group_abandoned(task);
     if (task->kind == SNI_TASK_CORO)
         (void)sn_future_drop(task->future);
     else if (task->stack != NULL && task->lent != NULL)
         task->lent->take_back(task->lent);
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
-    /* acq_rel: as in sni_task_end */
-    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
-    if (before & WAITED)
+    if (sni_scope_complete(task) & WAITED)
         (void)sni_wait_claim(task->joiner, 0);
 }
 
