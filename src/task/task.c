@@ -358,6 +358,8 @@ static void stop_waiting(struct sni_waiter *w, int why)
 static void take_back_join(struct sni_lent *lent)
 {
     struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
+    if (sni_wait_is_over(lent->waiter) && sni_wait_result(lent->waiter) < 0)
+        return; /* it was cancelled, and the handle is the task's again */
     if (sni_task_unwatch(task))
         return;
     while (!sni_wait_is_over(lent->waiter)) /* whoever ends it is about to: it needs both */
