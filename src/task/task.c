@@ -12,6 +12,7 @@
 #include "task/task.h"
 
 #include "base/assert.h"
+#include "future/future_priv.h"
 
 #include <sinew/errno.h>
 #include <assert.h>
@@ -522,7 +523,7 @@ int sn_detach(sn_task *handle)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_task *task;
-    int rc = use_up(exec, handle, 0, false, &task);
+    int rc = use_up(NULL, handle, 0, false, &task); /* whoever it is: also itself */
     if (rc == 0)
         sni_task_unref(exec, task);
     return rc;
@@ -591,6 +592,8 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
         (void)sn_future_cancel(task->future);
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
+        if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
+            (void)sn_future_drop(task->future); /* a generator, which is not asked again */
         sni_task_finish_up(task);
         sni_task_end(exec, task, p.value);
         return false;
