@@ -120,6 +120,10 @@ typedef struct sn_exit {
 
 /* Wait until `task` has ended, and use up its handle. `how`, if not NULL, learns how.
  *
+ * In a runtime with the option `lifo`, a fiber that joins a task that has not begun may run it
+ * itself, on its own stack. It does not if it is cancelled already, or is in a block with a
+ * deadline; but a cancel that comes while it does is noticed when the task has ended.
+ *
  * Suspends: yes, if the task has not ended.   Threads: any, also outside a runtime: blocks.
  * Returns  the task's result
  *          -EINVAL     `task` is NULL: a spawn failed

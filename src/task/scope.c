@@ -238,6 +238,11 @@ int64_t sni_scope_until_ns(void)
     return until_ns;
 }
 
+bool sni_scope_is_bounded(void)
+{
+    return sni_scope_why(sni_exec_current()) != 0 || sni_scope_until_ns() != INT64_MAX;
+}
+
 /* ---- reaching --------------------------------------------------------------------------- */
 
 /* The innermost scope of the fiber, which is locked, is reached: end its wait. */

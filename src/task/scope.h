@@ -112,6 +112,9 @@ void sni_group_unwind(struct sni_scope *scope);
 /* Whether the waits of the running task are to end, and why: 0, -ECANCELED, -ETIMEDOUT. */
 int sni_scope_why(struct sni_exec *exec);
 
+/* Whether they are to end, or there is a deadline at which they will be. */
+bool sni_scope_is_bounded(void);
+
 /* The text that was given with that; NULL: none. And the earliest deadline around it. */
 const char *sni_scope_reason(void);
 int64_t sni_scope_until_ns(void);

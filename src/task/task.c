@@ -329,12 +329,22 @@ void sni_task_restore_handle(struct sni_task *task)
     sni_atomic_fetch_or(&task->state, HANDLE, relaxed);
 }
 
+/* Whether the waits of the running fiber are to end before their time, or at a deadline. While it
+ * ran the task itself, nobody could tell it. */
+static bool is_bounded(const struct sni_task *fiber)
+{
+    /* relaxed: the fiber's own bit, and a flag */
+    uint64_t state = sni_atomic_load(&fiber->state, relaxed);
+    return sni_unlikely((state & (SCOPED | DOOMED)) != 0 || fiber->is_member) &&
+           sni_scope_is_bounded();
+}
+
 /* Whether the running fiber got the task out of its queue, to run it itself. Only a fiber of the
  * same runtime asks: for anybody else the home may be gone by now, with the task's end. */
 static bool take_unstarted(struct sni_task *task)
 {
     struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL || exec->fiber == NULL)
+    if (exec == NULL || exec->fiber == NULL || is_bounded(exec->fiber))
         return false;
     struct sni_home *home = ((struct sni_task_exec *)(void *)exec)->home;
     return home == sni_task_home(task) && home->ops->take_unstarted(task);
