@@ -64,7 +64,8 @@ typedef struct sn_runtime_options {
     bool no_steal;           /* a task stays on the worker that made it runnable                */
     bool pin;                /* each worker stays on one processor                              */
     bool lifo;               /* fork-join: a worker runs its newest task first, others steal its
-                              oldest; default: first come, first served                      */
+                              oldest, and a join may run the task itself (sn_join); default:
+                              first come, first served                                        */
     uint64_t seed;           /* single-threaded: every choice of what runs next is drawn from
                               this number, and the same one gives the same order; for tests.
                               0: first come, first served                                     */

@@ -97,7 +97,8 @@ typedef struct sn_exit {
 
 /* Run a coroutine as a task of its own: sn_spawn_coro(type, &frame, .name = "x", ...). The
  * frame, filled in but not started, of at most SN_FRAME_BYTES_MAX, is copied into the task. (This
- * is a macro: a frame written in place, with a comma in it, wants parentheses around it.)
+ * is a macro: a frame written in place, with a comma in it, wants parentheses around it.) One that
+ * emits ends with the first value, and its SN_FINALLY runs.
  *
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  as sn_spawn; its result is the coroutine's */
@@ -118,6 +119,10 @@ typedef struct sn_exit {
 #define sn_spawn_future(...) SN_SPAWN_FUTURE_(__VA_ARGS__, )
 
 /* Wait until `task` has ended, and use up its handle. `how`, if not NULL, learns how.
+ *
+ * In a runtime with the option `lifo`, a fiber that joins a task that has not begun may run it
+ * itself, on its own stack. It does not if it is cancelled already, or is in a block with a
+ * deadline; but a cancel that comes while it does is noticed when the task has ended.
  *
  * Suspends: yes, if the task has not ended.   Threads: any, also outside a runtime: blocks.
  * Returns  the task's result
@@ -146,7 +151,7 @@ typedef struct sn_join_state {
 SN_API sn_future *sn_join_op(sn_join_state *op, sn_task *task, sn_exit *how);
 
 /* Let `task` run on its own, and use up its handle. The runtime still waits for it when it
- * shuts down.
+ * shuts down. A task may detach itself.
  *
  * Suspends: no.   Threads: any.
  * Returns  0; -EINVAL, -ESRCH as sn_join */

@@ -184,25 +184,28 @@ static void suspend(struct sni_exec *exec, struct sni_waiter *waiter)
         suspend_somehow(w);
 }
 
-/* The worker on whose queue `task` goes, or NULL: it goes to all, or to another worker. */
-static SNI_ALWAYS_INLINE struct sni_worker *worker_for(struct sni_task *task)
+/* The worker on whose queue `task` goes, or NULL: it goes to all of *home, or to another worker
+ * there. The home is read once: a task that is given up has another from then on. */
+static SNI_ALWAYS_INLINE struct sni_worker *worker_for(struct sni_task *task,
+                                                       struct sni_home **home)
 {
     struct sni_worker *w = sni_worker_current();
+    *home = sni_task_home(task);
     if (sni_unlikely(w == NULL))
         return NULL;
-    bool mine = &w->sched->home == sni_task_home(task) &&
-                sni_likely(!task->local || task->worker == w->index);
+    bool mine = &w->sched->home == *home && sni_likely(!task->local || task->worker == w->index);
     sni_probe_count(&w->probe, mine ? SNI_PROBE_wakes_local : SNI_PROBE_wakes_remote);
     return mine ? w : NULL;
 }
 
 static SNI_ALWAYS_INLINE void ready(struct sni_task *task)
 {
-    struct sni_worker *w = worker_for(task);
+    struct sni_home *home;
+    struct sni_worker *w = worker_for(task, &home);
     if (sni_likely(w != NULL))
         sni_worker_push(w, task);
     else
-        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
+        sni_sched_push((struct sni_sched *)(void *)home, task);
 }
 
 void sni_worker_ready(struct sni_task *task)
@@ -217,11 +220,12 @@ static void resume(void *fiber)
 
 void sni_worker_ready_last(struct sni_task *task)
 {
-    struct sni_worker *w = worker_for(task);
+    struct sni_home *home;
+    struct sni_worker *w = worker_for(task, &home);
     if (w != NULL)
         sni_worker_push_back(w, task);
     else
-        sni_sched_push((struct sni_sched *)(void *)sni_task_home(task), task);
+        sni_sched_push((struct sni_sched *)(void *)home, task);
 }
 
 static void resume_last(void *fiber)

@@ -15,7 +15,7 @@
  * A member that fails cancels the scope before it leaves the list: while it is a member, the group
  * is there.
  *
- * Tasks that a shutdown abandons leave their groups alone: the owner is abandoned, too. */
+ * Tasks that a shutdown abandons leave the list, and nothing else: the owner is abandoned, too. */
 #include "task/scope.h"
 
 #include "task/ensure.h"
@@ -410,6 +410,15 @@ void sni_group_ended(struct sni_task *task, int result)
         }
     }
     sni_mutex_unlock(&g->lock);
+}
+
+/* The group is there: its owner's stack goes with the runtime, when all have been abandoned. */
+void sni_group_abandoned(struct sni_task *task)
+{
+    struct sni_member *member = sni_member_of(task);
+    sni_mutex_lock(&member->group->lock);
+    sni_list_remove(&member->link);
+    sni_mutex_unlock(&member->group->lock);
 }
 
 /* ---- spawning --------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@
  * that there is a list, which is kept in the fiber's stack, since all fields of the record are
  * taken. Those who lock it are the fiber itself, to enter and to leave, and who cancels. The latter
  * sets DOOMED, looks whether the fiber waits, and ends that wait, all before it unlocks. So what
- * ends is a wait in a reached scope: the fiber could not have left it.
+ * ends is a wait in a reached scope: the fiber could not have left it. Nor could a runtime that
+ * abandons its tasks, coroutines as well, have gone: it locks each of them, too.
  *
  * Whoever has parked a fiber and finds it doomed does the same, for a cancel may have come between
  * the fiber's own look and its wait; but by then others may have resumed the fiber, and it may have
@@ -237,6 +238,11 @@ int64_t sni_scope_until_ns(void)
     return until_ns;
 }
 
+bool sni_scope_is_bounded(void)
+{
+    return sni_scope_why(sni_exec_current()) != 0 || sni_scope_until_ns() != INT64_MAX;
+}
+
 /* ---- reaching --------------------------------------------------------------------------- */
 
 /* The innermost scope of the fiber, which is locked, is reached: end its wait. */
@@ -279,14 +285,12 @@ static void reach_all(struct sni_task *fiber, uint64_t state, int why,
 /* One task is reached; those that are reached with it are added to the list. */
 static void tell(struct sni_task *task, int why, struct sni_tellings *tellings)
 {
+    uint64_t state = lock(task);
     if (task->kind == SNI_TASK_CORO) {
         /* seq_cst: as below */
         sni_atomic_fetch_or(&task->state, CANCELED, seq_cst);
-        sni_task_wake(task);
-        return;
-    }
-    uint64_t state = lock(task);
-    if (!(state & COMPLETE)) {
+        sni_task_wake(task); /* if it has ended, that does nothing */
+    } else if (!(state & COMPLETE)) {
         if (task->is_member && sni_member_of(task)->why == 0)
             sni_member_of(task)->why = why;
         /* seq_cst: for who asks sn_cancelled; the order of what counts is in `doom` */
@@ -332,6 +336,27 @@ void sni_scope_cancel(struct sni_scope *scope, int why, const char *reason)
     }
     unlock(scope->fiber);
     tell_all(&tellings, why);
+}
+
+/* ---- being abandoned -------------------------------------------------------------------- */
+
+void sni_scope_abandon(struct sni_task *task)
+{
+    lock(task);
+    if (task->kind == SNI_TASK_FIBER)
+        sni_wait_abandon(&task->wait);
+    else /* it seems to be queued; relaxed: nothing is published with it */
+        sni_atomic_fetch_or(&task->state, QUEUED, relaxed);
+    unlock(task);
+}
+
+uint64_t sni_scope_complete(struct sni_task *task)
+{
+    lock(task);
+    /* acq_rel: as in sni_task_end */
+    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
+    unlock(task);
+    return before;
 }
 
 /* ---- parking ---------------------------------------------------------------------------- */

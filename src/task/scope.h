@@ -77,6 +77,14 @@ void sni_scope_cancel(struct sni_scope *scope, int why, const char *reason);
 /* Reach `task`, which the caller holds, as a whole. Any thread. */
 void sni_scope_cancel_task(struct sni_task *task, int why);
 
+/* For tasks that are abandoned. When the first returns, whoever was cancelling it has done so, and
+ * others do not make it go on any more; after the second, which says that it has ended, nobody
+ * looks at its frames for that. In between it is not locked.
+ *
+ * Returns  the state before */
+void sni_scope_abandon(struct sni_task *task);
+uint64_t sni_scope_complete(struct sni_task *task);
+
 /* For groups: `task`, which the caller holds, is to be told, soon. */
 void sni_scope_tell_later(struct sni_tellings *tellings, struct sni_task *task);
 
@@ -85,6 +93,9 @@ void sni_group_reach(struct sni_group *group, int why, struct sni_tellings *tell
 
 /* For tasks: a member has ended with `result`; it is a member no more. */
 void sni_group_ended(struct sni_task *task, int result);
+
+/* For tasks: a member is abandoned, and is not to be reached any more. */
+void sni_group_abandoned(struct sni_task *task);
 
 /* For scopes: the one of a group. */
 struct sni_scope *sni_group_scope(struct sni_group *group);
@@ -100,6 +111,9 @@ void sni_group_unwind(struct sni_scope *scope);
 
 /* Whether the waits of the running task are to end, and why: 0, -ECANCELED, -ETIMEDOUT. */
 int sni_scope_why(struct sni_exec *exec);
+
+/* Whether they are to end, or there is a deadline at which they will be. */
+bool sni_scope_is_bounded(void);
 
 /* The text that was given with that; NULL: none. And the earliest deadline around it. */
 const char *sni_scope_reason(void);

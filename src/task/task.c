@@ -12,6 +12,7 @@
 #include "task/task.h"
 
 #include "base/assert.h"
+#include "future/future_priv.h"
 
 #include <sinew/errno.h>
 #include <assert.h>
@@ -328,12 +329,22 @@ void sni_task_restore_handle(struct sni_task *task)
     sni_atomic_fetch_or(&task->state, HANDLE, relaxed);
 }
 
+/* Whether the waits of the running fiber are to end before their time, or at a deadline. While it
+ * ran the task itself, nobody could tell it. */
+static bool is_bounded(const struct sni_task *fiber)
+{
+    /* relaxed: the fiber's own bit, and a flag */
+    uint64_t state = sni_atomic_load(&fiber->state, relaxed);
+    return sni_unlikely((state & (SCOPED | DOOMED)) != 0 || fiber->is_member) &&
+           sni_scope_is_bounded();
+}
+
 /* Whether the running fiber got the task out of its queue, to run it itself. Only a fiber of the
  * same runtime asks: for anybody else the home may be gone by now, with the task's end. */
 static bool take_unstarted(struct sni_task *task)
 {
     struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL || exec->fiber == NULL)
+    if (exec == NULL || exec->fiber == NULL || is_bounded(exec->fiber))
         return false;
     struct sni_home *home = ((struct sni_task_exec *)(void *)exec)->home;
     return home == sni_task_home(task) && home->ops->take_unstarted(task);
@@ -358,8 +369,13 @@ static void stop_waiting(struct sni_waiter *w, int why)
 static void take_back_join(struct sni_lent *lent)
 {
     struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
-    if (!sni_task_unwatch(task))
-        sni_task_unref(NULL, task);
+    if (sni_wait_is_over(lent->waiter) && sni_wait_result(lent->waiter) < 0)
+        return; /* it was cancelled, and the handle is the task's again */
+    if (sni_task_unwatch(task))
+        return;
+    while (!sni_wait_is_over(lent->waiter)) /* whoever ends it is about to: it needs both */
+        sni_cpu_pause();
+    sni_task_unref(NULL, task);
 }
 
 /* The caller has cleared HANDLE, which is set again if it learns -ECANCELED: its wait was
@@ -517,7 +533,7 @@ int sn_detach(sn_task *handle)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_task *task;
-    int rc = use_up(exec, handle, 0, false, &task);
+    int rc = use_up(NULL, handle, 0, false, &task); /* whoever it is: also itself */
     if (rc == 0)
         sni_task_unref(exec, task);
     return rc;
@@ -586,6 +602,8 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
         (void)sn_future_cancel(task->future);
     sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
+        if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
+            (void)sn_future_drop(task->future); /* a generator, which is not asked again */
         sni_task_finish_up(task);
         sni_task_end(exec, task, p.value);
         return false;
@@ -625,15 +643,16 @@ static const struct sni_home orphanage = {&orphan_ops};
 /* End a task that its workers have left lying. */
 static void end_abandoned(struct sni_task *task)
 {
+    sni_scope_abandon(task);
+    if (sni_unlikely(task->is_member))
+        sni_group_abandoned(task);
     if (task->kind == SNI_TASK_CORO)
         (void)sn_future_drop(task->future);
     else if (task->stack != NULL && task->lent != NULL)
         task->lent->take_back(task->lent);
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
-    /* acq_rel: as in sni_task_end */
-    uint64_t before = sni_atomic_fetch_or(&task->state, COMPLETE, acq_rel);
-    if (before & WAITED)
+    if (sni_scope_complete(task) & WAITED)
         (void)sni_wait_claim(task->joiner, 0);
 }
 

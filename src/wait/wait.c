@@ -115,6 +115,18 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
     }
 }
 
+void sni_wait_abandon(sni_wait_word *word)
+{
+    uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: the loop decides */
+    uint32_t next;
+    do {
+        if (sni_wait_is_claimed_(found))
+            return;
+        next = (found & ~(uint32_t)SNI_WAIT_STATE) | SNI_WAIT_OPEN | SNI_WAIT_SHIELDED;
+        /* acquire: pairs with the parking, for what was lent */
+    } while (!sni_atomic_cas(word, &found, next, acquire, relaxed));
+}
+
 int sni_wait_settled(const struct sni_waiter *w)
 {
     sni_wait_word *word = sni_wait_word_of(w);

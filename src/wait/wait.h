@@ -101,6 +101,10 @@ static inline struct sni_lent **sni_wait_lent_near(const struct sni_exec *exec)
  * Returns  true if the fiber must be resumed by the caller */
 bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why);
 
+/* Nobody resumes the fiber any more: who ends its wait from now on leaves it at that, and who
+ * cancels leaves it alone. For who abandons a fiber that sleeps, while nobody cancels it. */
+void sni_wait_abandon(sni_wait_word *word);
+
 /* Whether `until` has passed: what a wait that ended with -ETIMEDOUT asks if it must know whether
  * that was its own deadline, or one of a scope around it. */
 static inline bool sni_wait_is_past(sn_deadline until);

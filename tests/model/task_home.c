@@ -99,6 +99,7 @@ static void ready(struct sni_task *task)
 {
     MODEL_CHECK(!here.gone);
     here.hooks.ready(task);
+    MODEL_CHECK(!here.gone);
 }
 
 static void ended(struct sni_exec *exec, struct sni_task *task)

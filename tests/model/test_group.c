@@ -126,6 +126,35 @@ static const struct model ending = {reset, {owner, first, second}, check};
 static const struct model failing = {reset_failing, {owner, first, second}, check};
 static const struct model background = {reset_background, {owner, first, second}, check};
 
+/* ---- given up -------------------------------------------------------------------------------- */
+
+/* A shutdown comes to a member first, and somebody cancels the owner before it comes to that. */
+static void owner_is_cancelled_after_its_member_was_given_up(void)
+{
+    struct sni_task_exec me = home_exec(&fiber);
+    sni_exec_set(&me.exec);
+    MODEL_CHECK(sn_group_open(&group, .policy = SN_COLLECT_ALL) == 0);
+    MODEL_CHECK(sn_group_spawn(&group, never, NULL) == 0);
+    sni_exec_set(NULL);
+    MODEL_CHECK(sni_task_hold(members[0], me.home));
+    sni_task_abandon(members[0]);
+    sni_scope_cancel_task(&fiber, -ECANCELED);
+}
+
+static void check_given_up(void)
+{
+    MODEL_CHECK(members[0]->record.generation.raw_ == life_of(members[0])->born + 1);
+}
+
+TEST(group_does_not_reach_a_member_that_was_given_up)
+{
+    static const struct model model = {
+        reset, {owner_is_cancelled_after_its_member_was_given_up}, check_given_up};
+    model_holds(&model, &(struct model_options){.preemptions = 1});
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
 TEST(group_is_closed_when_its_members_have_ended, .limit_s = 60)
 {
     model_holds(&ending, &(struct model_options){.preemptions = 2, .random = 5000});

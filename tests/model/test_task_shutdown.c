@@ -6,7 +6,10 @@
 #include "model/task_home.h"
 
 #include "harness.h"
+#include "plat/thread.h"
+#include "task/state.h"
 
+#include <setjmp.h>
 #include <sinew/errno.h>
 
 static struct sni_task *task;
@@ -100,11 +103,233 @@ TEST(task_is_detached_while_its_runtime_gives_it_up, .limit_s = 60)
     explore(&ended);
 }
 
+/* ---- a cancel in the middle of it ------------------------------------------------------------ */
+
+/* Who cancels may find the fiber parked, and then it is to be resumed; or it works in the frame of
+ * who waits. It has done so when the runtime takes the frame away, or it lets it be. */
+static struct sni_stack stack;
+static struct model_data frame; /* of the fiber that waits */
+static struct sni_waiter waiter;
+static SNI_ATOMIC(uint32_t) resumes;
+
+static void note_resume(struct sni_task *t)
+{
+    MODEL_CHECK(t == task);
+    sni_atomic_fetch_add(&resumes, 1, relaxed); /* relaxed: a step, as a queue would take some */
+}
+
+static const struct home_hooks resuming = {.ready = note_resume};
+
+static void take_back(struct sni_lent *lent)
+{
+    (void)lent;
+    model_write(&frame);
+}
+
+static void interrupt(struct sni_waiter *w, int why)
+{
+    MODEL_CHECK(w == &waiter);
+    model_write(&frame);
+    /* relaxed: nobody else claims it */
+    sni_atomic_store(&task->wait, sni_wait_claimed_with_(SNI_WAIT_PINNED, why), relaxed);
+    sni_task_home(task)->ops->ready(task);
+}
+
+static struct sni_lent lent = {take_back, &waiter};
+
+static void reset_parked(void)
+{
+    home_reset(&resuming);
+    task = home_fiber(never, true);
+    handle = sni_task_handle(task);
+    frame = (struct model_data){.written = {0}};
+    waiter.interrupt = interrupt;
+    result = 1;
+    sni_atomic_store(&resumes, 0, relaxed); /* relaxed: in setup */
+    task->acting = NULL;                    /* it has begun */
+    task->stack = &stack;
+    task->lent = &lent;
+    sni_atomic_store(&task->wait, SNI_WAIT_PARKED, relaxed); /* relaxed: in setup */
+}
+
+static void reset_hooked(void)
+{
+    reset_parked();
+    sni_atomic_store(&task->wait, SNI_WAIT_PARKED | SNI_WAIT_HOOKED, relaxed); /* as above */
+}
+
+typedef struct waiting {
+    sn_future future;
+} waiting;
+
+static sn_poll poll_never(sn_future *fut, sn_cx *cx)
+{
+    (void)fut;
+    (void)cx;
+    model_fail("a coroutine was polled that nobody should have begun");
+}
+
+static void reset_coroutine(void)
+{
+    static const sn_future_vtable vtable = {.poll = poll_never, .name = "never"};
+    waiting w;
+    home_reset(&resuming);
+    task = home_coroutine(sn_future_init(&w.future, &vtable), sizeof(w), true);
+    handle = sni_task_handle(task);
+    result = 1;
+    sni_atomic_store(&resumes, 0, relaxed);               /* relaxed: in setup */
+    sni_atomic_fetch_and(&task->state, ~QUEUED, relaxed); /* relaxed: in setup */
+}
+
+static void stop_home_with_its_stacks(void)
+{
+    stop_home();
+    model_write(&frame);
+}
+
+static void canceller(void)
+{
+    result = sn_cancel(handle, NULL);
+}
+
+static void check_cancelled(void)
+{
+    check_freed();
+    MODEL_CHECK(resumes.raw_ <= 1);
+    MODEL_CHECK(result == -ECANCELED || result == -ESRCH);
+}
+
+TEST(task_is_cancelled_while_its_runtime_gives_it_up, .limit_s = 60)
+{
+    static const struct model parked = {
+        reset_parked, {stop_home_with_its_stacks, canceller}, check_cancelled};
+    static const struct model hooked = {
+        reset_hooked, {stop_home_with_its_stacks, canceller}, check_cancelled};
+    static const struct model coroutine = {
+        reset_coroutine, {stop_home, canceller}, check_cancelled};
+    const struct model *models[] = {&parked, &hooked, &coroutine};
+    for (int i = 0; i < 3; i++) {
+        model_holds(models[i], &(struct model_options){.preemptions = 3, .random = 5000});
+        model_holds(models[i], &(struct model_options){.store_buffers = true});
+    }
+}
+
+/* ---- who waits for an end elsewhere is given up ---------------------------------------------- */
+
+/* A fiber of a runtime that stops waits for a task of another, which just ends: that one claims the
+ * wait, in a frame and a record that are to be there until then. */
+enum { RUNS, SLEEPS, GOES_ON, GIVEN_UP, GONE, DONE };
+
+static struct sni_task fiber;
+static SNI_ATOMIC(uint32_t) place; /* where the fiber is */
+static jmp_buf out;
+static const struct sni_home stopped = {NULL};
+
+static bool moves(uint32_t from, uint32_t to)
+{
+    bool did = sni_atomic_cas(&place, &from, to, acq_rel, relaxed); /* acq_rel: as a queue would */
+    if (did)
+        sni_plat_unpark(&place.raw_, MODEL_THREADS_MAX);
+    return did;
+}
+
+static void suspend(struct sni_exec *exec, struct sni_waiter *w)
+{
+    (void)exec;
+    (void)w;
+    if (sni_task_parked(&fiber))
+        return;
+    (void)moves(RUNS, SLEEPS);
+    while (!moves(GOES_ON, RUNS)) {
+        uint32_t now = sni_atomic_load(&place, acquire); /* acquire: pairs with moves */
+        if (now == GONE)
+            _longjmp(out, 1);
+        if (now != GOES_ON)
+            (void)sni_plat_park(&place.raw_, now, INT64_MAX);
+    }
+}
+
+/* One that was on its way when the fiber was given up comes to nothing. */
+static void resume(void *who)
+{
+    MODEL_CHECK(who == &fiber);
+    if (!moves(RUNS, GOES_ON))
+        (void)moves(SLEEPS, GOES_ON);
+}
+
+static const struct sni_exec_ops exec_ops = {
+    .suspend = suspend,
+    .resume = resume,
+    .resume_last = resume,
+    .lent_at = offsetof(struct sni_task, lent),
+    .wait_at = offsetof(struct sni_task, wait),
+};
+
+static void reset_elsewhere(void)
+{
+    reset_alive();
+    fiber = (struct sni_task){.kind = SNI_TASK_FIBER, .stack = &stack};
+    /* relaxed, all: in setup */
+    sni_atomic_store(&fiber.home_, (struct sni_home *)(uintptr_t)&stopped, relaxed);
+    sni_atomic_store(&fiber.wait, SNI_WAIT_CLAIMED, relaxed);
+    sni_atomic_store(&fiber.state, 3 * REF, relaxed); /* its own, who gives it up, and one for us */
+    sni_atomic_store(&place, RUNS, relaxed);
+}
+
+static void ender(void)
+{
+    home_run_to_end(task, HOME_RESULT);
+}
+
+static void fiber_elsewhere(void)
+{
+    struct sni_task_exec me = {.exec = {&exec_ops, &fiber},
+                               .home = (struct sni_home *)(uintptr_t)&stopped};
+    sni_exec_set(&me.exec);
+    if (_setjmp(out) == 0) {
+        result = sn_join(handle, NULL);
+        (void)moves(RUNS, DONE);
+    }
+    sni_exec_set(NULL);
+}
+
+static void stop_elsewhere(void)
+{
+    while (!moves(SLEEPS, GIVEN_UP) && !moves(GOES_ON, GIVEN_UP)) {
+        uint32_t now = sni_atomic_load(&place, acquire); /* acquire: pairs with moves */
+        if (now == DONE)
+            return;
+        if (now == RUNS)
+            (void)sni_plat_park(&place.raw_, RUNS, INT64_MAX);
+    }
+    sni_task_abandon(&fiber);
+    /* Its record is another's, which waits. relaxed: nobody else has it */
+    sni_atomic_store(&fiber.wait, SNI_WAIT_OPEN, relaxed);
+    (void)moves(GIVEN_UP, GONE);
+}
+
+static void check_elsewhere(void)
+{
+    bool is_gone = place.raw_ == GONE;
+    int rc = sn_detach(handle); /* it may be left, with nobody to use it */
+    MODEL_CHECK(rc == -ESRCH || (rc == 0 && is_gone));
+    home_check_over(life_of(task));
+    MODEL_CHECK(result == (is_gone ? 1 : HOME_RESULT));
+    MODEL_CHECK(fiber.wait.raw_ == SNI_WAIT_OPEN || !is_gone);
+}
+
+TEST(task_ends_while_who_joins_it_is_given_up, .limit_s = 60)
+{
+    static const struct model elsewhere = {
+        reset_elsewhere, {ender, fiber_elsewhere, stop_elsewhere}, check_elsewhere};
+    model_holds(&elsewhere, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&elsewhere, &(struct model_options){.preemptions = 1, .store_buffers = true});
+}
+
 /* ---- records that had another home before ---------------------------------------------------- */
 
 /* A runtime that has stopped walks over all records, while another makes tasks of those that were
  * once its own: until then they say that they still are. */
-static const struct sni_home stopped = {NULL};
 static struct sni_record *record;
 static bool is_held;
 

@@ -3,6 +3,8 @@
  * is the law, see law.h. */
 #include "unit/task/with_runtime.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -185,4 +187,140 @@ TASK_TEST(a_lock_that_was_handed_to_a_cancelled_one_goes_to_the_next)
         CHECK_EQ(sn_mutex_finish(&m), 0);
     }
     return 0;
+}
+
+/* ---- a runtime that goes away ---------------------------------------------------------------- */
+
+/* R151: a thread cancels tasks while their runtime is shut down without waiting for them. */
+static sn_group *cancelled_late;
+static sn_task *early_sleeper;
+
+static int sleep_long(void *arg)
+{
+    (void)arg;
+    return sn_sleep(SN_S(3600));
+}
+
+static int join_the_early_one(void *arg)
+{
+    (void)arg;
+    return sn_join(early_sleeper, NULL);
+}
+
+static int join_a_late_one(void *arg)
+{
+    return sn_join(sn_spawn(sleep_long, arg), NULL);
+}
+
+static int own_two_who_join(void *arg)
+{
+    (void)arg;
+    SN_SCOPE(g) {
+        cancelled_late = g;
+        (void)sn_group_spawn(g, join_the_early_one, NULL);
+        (void)sn_group_spawn(g, join_a_late_one, NULL);
+    }
+    return 0;
+}
+
+static int leave_two_who_join(void *arg)
+{
+    early_sleeper = sn_spawn(sleep_long, arg);
+    CHECK_EQ(sn_spawn_detached(own_two_who_join, arg), 0);
+    for (int i = 0; i < 4; i++)
+        sn_yield();
+    return 0;
+}
+
+/* Their joins are cancelled, and they never learn it; the handles are good again, and nobody's. */
+TEST(joins_that_are_cancelled_and_given_up_keep_nothing)
+{
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, leave_two_who_join, NULL), 0);
+    sn_group_cancel(cancelled_late, NULL);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 5);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(sn_detach(early_sleeper), -ESRCH);
+}
+
+enum { LEFT = 12 };
+
+static sn_chan *silent;
+static sn_task *left[LEFT];
+static atomic_int go;
+
+static int receive_nothing(void *arg)
+{
+    int v;
+    (void)arg;
+    return sn_chan_recv(silent, &v, SN_FOREVER);
+}
+
+static int join_a_sleeper(void *arg)
+{
+    sn_task *volatile t = sn_spawn(sleep_long, arg); /* compilers would object to its second use */
+    int rc = sn_join(t, NULL);
+    return rc == -ECANCELED ? sn_cancel(t, NULL) : rc;
+}
+
+typedef struct receiver {
+    sn_coro coro;
+    sn_chan_op op;
+    int v, rc;
+} receiver;
+
+SN_CORO(receiver, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(self->rc, sn_chan_recv_op(&self->op, silent, &self->v));
+    SN_RETURN(self->rc);
+    SN_END();
+}
+
+static int leave_many(void *arg)
+{
+    static sn_task_fn *const fns[] = {sleep_long, receive_nothing, join_a_sleeper};
+    (void)arg;
+    for (int i = 0; i < LEFT; i++)
+        left[i] =
+            i % 4 == 3 ? sn_spawn_coro(receiver, &(receiver){.rc = 0}) : sn_spawn(fns[i % 4], NULL);
+    for (int i = 0; i < 4; i++)
+        sn_yield();
+    return 0;
+}
+
+static void *cancel_all_that_are_left(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&go) == 0) {
+    }
+    for (int i = 0; i < LEFT; i++) {
+        int rc = sn_cancel(left[i], NULL);
+        if (rc != -ECANCELED && rc != -ESRCH)
+            return left[i];
+    }
+    return NULL;
+}
+
+TEST(a_thread_may_cancel_tasks_that_their_runtime_gives_up, .limit_s = 60)
+{
+    CHECK_EQ(sn_chan_create(&silent, sizeof(int), 0, NULL), 0);
+    for (int round = 0; round < 60; round++) {
+        sn_runtime *rt;
+        pthread_t thread;
+        void *wrong = &rt;
+        atomic_store(&go, 0);
+        CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+        CHECK_EQ(sn_runtime_block_on(rt, leave_many, NULL), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, cancel_all_that_are_left, NULL), 0);
+        atomic_store(&go, 1);
+        for (volatile int i = 0; i < round * 200; i++) {
+        }
+        CHECK_GE(sn_runtime_shutdown(rt, SN_NOWAIT), 0);
+        sn_runtime_destroy(rt);
+        CHECK_EQ(pthread_join(thread, &wrong), 0);
+        CHECK(wrong == NULL);
+    }
+    CHECK_EQ(sn_chan_destroy(silent), 0);
 }

@@ -471,3 +471,51 @@ TEST(outside_a_task_a_block_has_no_deadline_and_runs)
     CHECK_EQ(sn_scope_deadline().ns, SN_FOREVER.ns);
 }
 #endif
+
+/* ---- a join that could run the task itself --------------------------------------------------- */
+
+/* In a fork-join runtime who joins a task that has not begun runs it on its own stack; but then it
+ * could not be told that it is to end (R41, R62). */
+static int sleep_for_hours(void *arg)
+{
+    (void)arg;
+    return sn_sleep(SN_S(7200));
+}
+
+static int join_in_time(void *arg)
+{
+    sn_task *volatile t = sn_spawn(sleep_for_hours, arg); /* for its second use */
+    int rc = sn_join(t, NULL);
+    CHECK_EQ(sn_cancel(t, NULL), -ECANCELED);
+    return rc;
+}
+
+static int join_when_cancelled(void *arg)
+{
+    while (!sn_cancelled())
+        sn_yield();
+    return join_in_time(arg);
+}
+
+static int join_within_bounds(void *arg)
+{
+    int rc = 0;
+    int64_t begun = sn_now();
+    SN_DEADLINE(sn_after(SN_MS(50))) {
+        rc = join_in_time(arg);
+    }
+    CHECK_EQ(rc, -ETIMEDOUT);
+    SN_SCOPE(g, .until = sn_after(SN_MS(50)), .result = &rc) {
+        CHECK_EQ(sn_group_spawn(g, join_in_time, arg), 0);
+    }
+    CHECK_EQ(rc, -ETIMEDOUT);
+    CHECK_EQ(sn_cancel(sn_spawn(join_when_cancelled, arg), NULL), -ECANCELED);
+    CHECK_LT(sn_now() - begun, SN_S(3600)); /* the clock stands still while anybody can run */
+    return 0;
+}
+
+TEST(a_join_keeps_its_deadline_and_is_cancelled_where_it_could_run_the_task)
+{
+    const sn_runtime_options opts = {.single_threaded = true, .lifo = true, .virtual_time = true};
+    CHECK_EQ(run_with(&opts, join_within_bounds, NULL), 0);
+}

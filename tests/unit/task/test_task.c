@@ -757,3 +757,52 @@ TASK_TEST(tasks_spawn_and_join_tasks_to_any_depth)
     CHECK_EQ(fib((void *)15), 610);
     return 0;
 }
+
+/* ---- ends that are easily forgotten ---------------------------------------------------------- */
+
+typedef struct counter {
+    sn_coro coro;
+    bool *left;
+} counter;
+
+SN_CORO(counter, self)
+{
+    SN_BEGIN(self);
+    SN_EMIT(7);
+    SN_EMIT(8);
+    SN_FINALLY();
+    *self->left = true;
+    SN_END();
+}
+
+TASK_TEST(a_generator_that_is_a_task_ends_with_its_first_value_and_cleans_up)
+{
+    (void)arg;
+    bool left = false;
+    CHECK_EQ(sn_join(sn_spawn_coro(counter, &(counter){.left = &left}), NULL), 7);
+    CHECK(left);
+    return 0;
+}
+
+static int detach_oneself(void *arg)
+{
+    sn_task *self;
+    CHECK_EQ(sn_chan_recv(arg, (void *)&self, SN_FOREVER), 0);
+    CHECK_EQ(sn_detach(self), 0);
+    atomic_fetch_add(&done_count, 1);
+    return 0;
+}
+
+TASK_TEST(a_task_may_detach_itself)
+{
+    (void)arg;
+    sn_chan *ch;
+    CHECK_EQ(sn_chan_create(&ch, sizeof(sn_task *), 0, NULL), 0);
+    atomic_store(&done_count, 0);
+    sn_task *t = sn_spawn(detach_oneself, ch);
+    CHECK_EQ(sn_chan_send(ch, (void *)&t, SN_FOREVER), 0);
+    while (atomic_load(&done_count) == 0)
+        sn_yield();
+    CHECK_EQ(sn_chan_destroy(ch), 0);
+    return 0;
+}
