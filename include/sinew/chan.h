@@ -57,7 +57,10 @@ typedef struct sn_chan sn_chan;
 /* What may be said about a channel when it is created. */
 typedef struct sn_chan_options {
     bool oneshot; /* the first value closes it; its capacity is 1, whatever was said */
-    void (*drop)(void *element, void *arg); /* ends a value that nobody received */
+
+    /* Ends a value that nobody received. That lies in an array as malloc would give it: aligned for
+     * all types but those that ask for more than max_align_t. */
+    void (*drop)(void *element, void *arg);
     void *drop_arg;
 } sn_chan_options;
 
@@ -81,7 +84,9 @@ SN_API SN_MUST_USE int sn_chan_create(sn_chan **out, size_t element_bytes, size_
 /* Close it and give up a reference to each side, the creator's. NULL is fine.
  *
  * Suspends: no.   Threads: any.
- * Returns  0; -EBADF: not a channel, or gone (misuse) */
+ * Returns  0
+ *          -EINVAL   a side has no reference; it is closed, and none was given up
+ *          -EBADF    not a channel, or gone (misuse) */
 SN_API int sn_chan_destroy(sn_chan *ch);
 
 /* One more reference to a side, or to both.

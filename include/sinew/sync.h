@@ -108,7 +108,10 @@ SN_API int sn_mutex_finish(sn_mutex *m);
 /* To wait until something that a mutex guards has changed:
  *
  *     while (!ready && rc == 0)
- *         rc = sn_cond_wait(&changed, &m, until); */
+ *         rc = sn_cond_wait(&changed, &m, until);
+ *
+ * It may be a variable of who waits: a signal does not touch it any more when the wait returns. And
+ * it must be there until all waits have, also those that were signalled and want the mutex. */
 typedef struct sn_cond {
     sn_gate_ gate_;
 } sn_cond;

@@ -17,6 +17,7 @@
 
 #include <sinew/chan.h>
 
+#include <stddef.h>
 #include <string.h>
 
 /* What tells one kind of record from another: the word behind its head. */
@@ -32,10 +33,10 @@ enum {
 /* As a capacity: none, but that a length is 32 bits. */
 #define SNI_CHAN_UNLIMITED UINT32_MAX
 
-/* A piece of an unbounded channel. */
+/* A piece of an unbounded channel. Elements lie as in a ring: where malloc puts things. */
 struct sni_segment {
     struct sni_segment *next;
-    char elements[];
+    _Alignas(max_align_t) char elements[];
 };
 
 struct sni_chan {

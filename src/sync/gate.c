@@ -238,6 +238,8 @@ int sni_guest_leave(struct sni_guest *guest, int why)
         guest->kind->left(guest, word);
     else
         sni_gate_unlock(gate, word);
+    if (gate != guest->home) /* whoever has moved it here may still hold the other one */
+        settle_at(guest->home);
     if (was_queued)
         return why;
     int result = sni_wait_result(&guest->waiter); /* whoever took it out has claimed it, or tried */

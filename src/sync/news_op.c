@@ -58,6 +58,10 @@ static bool attempt(struct news_op *op)
 static sn_poll poll_news(sn_future *fut, sn_cx *cx)
 {
     struct news_op *op = sni_container_of(fut, struct news_op, future);
+    if (!op->is_waiting && sni_is_spent()) { /* it has not looked yet */
+        (void)sn_waker_wake_by_ref(cx->waker);
+        return SN_PENDING;
+    }
     for (;;) {
         if (!op->is_waiting && attempt(op)) {
             sni_await_finish(&op->await);

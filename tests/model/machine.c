@@ -38,7 +38,9 @@ struct thread {
     const uint32_t *word; /* PARKED: on this */
     bool timed;           /* PARKED: may time out */
     bool unparked;
-    bool yields; /* others first, until one has written something */
+    bool yields;      /* others first, until one has written something */
+    bool is_vain;     /* and it has looked at all that is written: let it look last of all */
+    unsigned version; /* of the memory, when it yielded last */
     struct sni_exec *exec;
 };
 
@@ -49,6 +51,7 @@ static struct {
     int count;
     int current;
     unsigned steps;
+    unsigned version; /* of the memory: each write makes a new one */
     bool failed;
     ucontext_t outside;
 } machine;
@@ -142,9 +145,11 @@ static unsigned list_actors(int *actors, bool *current_goes_on)
         return 0;
     if (count > 0) /* those that wait for others wait for stores too: they do become visible */
         return count;
-    for (int i = 0; i < machine.count; i++) { /* only those are left */
-        if (can_run(&machine.threads[i]))
-            actors[count++] = i;
+    for (int vain = 0; vain < 2 && count == 0; vain++) { /* only those are left */
+        for (int i = 0; i < machine.count; i++) {
+            if (can_run(&machine.threads[i]) && machine.threads[i].is_vain == vain)
+                actors[count++] = i;
+        }
     }
     return count;
 }
@@ -202,13 +207,19 @@ void model_step(void)
 
 void model_memory_changed(void)
 {
-    for (int i = 0; i < machine.count; i++)
+    machine.version++;
+    for (int i = 0; i < machine.count; i++) {
         machine.threads[i].yields = false;
+        machine.threads[i].is_vain = false;
+    }
 }
 
 void model_yield(void)
 {
-    machine.threads[machine.current].yields = true;
+    struct thread *thread = &machine.threads[machine.current];
+    thread->yields = true;
+    thread->is_vain = thread->version == machine.version;
+    thread->version = machine.version;
     model_step();
 }
 
@@ -267,6 +278,7 @@ bool model_run(const struct model *model, const struct model_options *options,
     machine.current = MODEL_NOBODY;
     machine.count = 0;
     machine.steps = 0;
+    machine.version = 1;
     machine.failed = false;
     model_memory_reset();
     model->setup();

@@ -306,6 +306,33 @@ TEST(a_loop_that_waits_ends_and_one_that_waits_for_nobody_is_a_livelock)
     model_finds(&bad, &(struct model_options){0}, "livelock");
 }
 
+/* x may be written after the look and before the yield, as a lock may be free again when a compare
+ * and swap has failed. To let another one, who waits for this one, look again and again meanwhile
+ * is no execution of its own. */
+static void spin_until_x_then_set_y(void)
+{
+    while (sni_atomic_load(&x, acquire) == 0) {
+        (void)sni_atomic_load(&y, relaxed); /* relaxed: nothing but a step */
+        model_yield();
+    }
+    sni_atomic_store(&y, 1, release); /* release: pairs with the acquire below */
+}
+
+static void spin_until_y(void)
+{
+    while (sni_atomic_load(&y, acquire) == 0)
+        model_yield();
+}
+
+TEST(one_that_waits_for_one_that_waits_does_not_look_for_ever)
+{
+    static const struct model chain = {
+        reset, {increment, spin_until_x_then_set_y, spin_until_y}, NULL};
+    model_holds(&chain, &(struct model_options){0});
+    static const struct model circle = {reset, {spin_until_x_then_set_y, spin_until_y}, NULL};
+    model_finds(&circle, &(struct model_options){0}, "livelock");
+}
+
 static void lose_deeply(void)
 {
     for (int i = 0; i < 30; i++)

@@ -2,7 +2,7 @@
 /* test_sync.c - src/sync (R90): the mutex and the semaphore, with threads that lock, wait, are
  * handed over to, and whose time is up at any moment. One at a time is inside, what was written
  * inside is there for the next, nobody sleeps for ever, and nothing is left behind. And what ends
- * with the last wait, which may be an event, a rwlock or a semaphore, is not touched
+ * with the last wait, which may be an event, a rwlock, a semaphore or a condition, is not touched
  * after it, although more wait than are woken in one go. */
 #include "model/model.h"
 
@@ -165,6 +165,7 @@ TEST(three_threads_one_of_them_impatient_share_a_semaphore, .limit_s = 120)
 #define SOON sn_deadline_at_(1) /* a deadline; the search decides when it has come */
 
 static sn_rwlock rwlock;
+static sn_cond cond;
 static bool is_written;
 static SNI_ATOMIC(int) gone; /* of two who wait */
 
@@ -174,6 +175,7 @@ static void reset_all(void)
     event = (sn_event)SN_EVENT_INIT;
     rwlock = (sn_rwlock)SN_RWLOCK_INIT;
     sem = (sn_sem)SN_SEM_INIT(0);
+    cond = (sn_cond)SN_COND_INIT;
     mutex = (sn_mutex)SN_MUTEX_INIT;
     is_written = false;
     gone.raw_ = 0;
@@ -317,6 +319,72 @@ static const struct model two_at_sem = {
 TEST(a_semaphore_is_not_touched_after_the_last_wait, .limit_s = 120)
 {
     model_holds(&two_at_sem, &(struct model_options){.preemptions = 2, .random = 5000});
+}
+
+/* ---- the condition --------------------------------------------------------------------------- */
+
+/* Who was signalled knows that whoever did it has come: nobody else uses the condition. */
+static void wait_for_signal(void)
+{
+    MODEL_CHECK(sn_mutex_lock(&mutex, SN_FOREVER) == 0);
+    int rc = sn_cond_wait(&cond, &mutex, SOON);
+    MODEL_CHECK(rc == 0 || rc == -ETIMEDOUT);
+    if (rc == 0)
+        use_otherwise(&cond.gate_);
+    got[model_self()] = rc;
+    MODEL_CHECK(sn_mutex_unlock(&mutex) == 0);
+}
+
+static void signal(void)
+{
+    MODEL_CHECK(sn_cond_signal(&cond) == 0);
+}
+
+static void broadcast(void)
+{
+    MODEL_CHECK(sn_cond_broadcast(&cond) == 0);
+}
+
+static void check_cond(void)
+{
+    MODEL_CHECK(is_used_otherwise(&cond.gate_) == (got[0] == 0));
+    MODEL_CHECK(mutex.gate_.word_.raw_ == 0 && mutex.gate_.first_ == NULL);
+}
+
+static const struct model late_signal = {reset_all, {wait_for_signal, signal}, check_cond};
+static const struct model late_broadcast = {reset_all, {wait_for_signal, broadcast}, check_cond};
+
+TEST(a_condition_is_not_touched_after_the_wait_however_late_it_was_signalled, .limit_s = 120)
+{
+    model_holds(&late_signal, &(struct model_options){.preemptions = 4, .random = 5000});
+    model_holds(&late_broadcast, &(struct model_options){.preemptions = 4, .random = 5000});
+    model_holds(&late_signal, &(struct model_options){.store_buffers = true, .random = 2000});
+}
+
+/* Both wait at once, and one of them was signalled. */
+static void wait_for_broadcast(void)
+{
+    MODEL_CHECK(sn_mutex_lock(&mutex, SN_FOREVER) == 0);
+    int rc = sn_cond_wait(&cond, &mutex, SOON);
+    MODEL_CHECK(rc == 0 || rc == -ETIMEDOUT);
+    is_written |= rc == 0;
+    MODEL_CHECK(sn_mutex_unlock(&mutex) == 0);
+    if (is_last_to_go() && is_written)
+        use_otherwise(&cond.gate_);
+}
+
+static void check_cond_of_two(void)
+{
+    MODEL_CHECK(is_used_otherwise(&cond.gate_) == is_written);
+    MODEL_CHECK(mutex.gate_.word_.raw_ == 0 && mutex.gate_.first_ == NULL);
+}
+
+static const struct model two_at_cond = {
+    reset_all, {broadcast, wait_for_broadcast, wait_for_broadcast}, check_cond_of_two};
+
+TEST(a_condition_is_not_touched_after_the_last_wait_of_many, .limit_s = 120)
+{
+    model_holds(&two_at_cond, &(struct model_options){.preemptions = 2, .random = 5000});
 }
 
 /* ---- planted ------------------------------------------------------------------------------- */

@@ -258,6 +258,8 @@ enum appetite {
     RECEIVES,
     SELECTS,
     LOCKS,
+    HEARS,
+    WATCHES,
 };
 
 typedef struct glutton {
@@ -265,6 +267,8 @@ typedef struct glutton {
     int i, v, rc;
     enum appetite appetite;
     sn_case cases[1];
+    sn_subscription sub;
+    uint64_t version;
     union {
         sn_chan_op chan;
         sn_select_state select;
@@ -282,6 +286,13 @@ SN_CORO(glutton, self)
         } else if (self->appetite == SELECTS) {
             self->cases[0] = sn_case_recv(all.ch, &self->v);
             SN_AWAIT_INTO(self->rc, sn_select_op(&self->op.select, self->cases, 1, 0));
+        } else if (self->appetite == HEARS) {
+            CHECK_EQ(sn_broadcast_send(all.air, &self->i), 0);
+            SN_AWAIT_INTO(self->rc, sn_broadcast_recv_op(&self->op.chan, &self->sub, &self->v));
+        } else if (self->appetite == WATCHES) {
+            self->version = 0;
+            SN_AWAIT_INTO(self->rc,
+                          sn_watch_recv_op(&self->op.chan, all.watch, &self->v, &self->version));
         } else {
             SN_AWAIT_INTO(self->rc, sn_chan_recv_op(&self->op.chan, all.ch, &self->v));
         }
@@ -297,7 +308,9 @@ static int feed(void *arg)
     all.turns = 0;
     all.is_over = false;
     all.held_when_away = 0;
-    sn_task *t = sn_spawn_coro(glutton, &(glutton){.appetite = *(enum appetite *)arg});
+    glutton frame = {.appetite = *(enum appetite *)arg};
+    CHECK_EQ(sn_broadcast_subscribe(all.air, &frame.sub), 0);
+    sn_task *t = sn_spawn_coro(glutton, &frame);
     sn_task *other = sn_spawn(look_around, NULL);
     CHECK_EQ(sn_join(t, NULL), 0);
     all.is_over = true;
@@ -310,7 +323,11 @@ TEST(a_coroutine_that_never_has_to_wait_gives_way)
     sn_runtime_options opts = {.single_threaded = true};
     fill(SN_CHAN_UNBOUNDED);
     all.mutex = (sn_mutex)SN_MUTEX_INIT;
-    for (enum appetite a = RECEIVES; a <= LOCKS; a++)
+    CHECK_EQ(sn_broadcast_create(&all.air, sizeof(int), 4), 0);
+    CHECK_EQ(sn_watch_create(&all.watch, sizeof(int), &(int){0}), 0);
+    for (enum appetite a = RECEIVES; a <= WATCHES; a++)
         CHECK_EQ(run_with(&opts, feed, &a), 0);
+    CHECK_EQ(sn_watch_destroy(all.watch), 0);
+    CHECK_EQ(sn_broadcast_destroy(all.air), 0);
     CHECK_EQ(sn_chan_destroy(all.ch), 0);
 }

@@ -173,6 +173,44 @@ TEST(what_nobody_received_is_dropped_once)
     }
 }
 
+struct wide {
+    max_align_t v[1];
+};
+
+static void look_at_the_address(void *element, void *arg)
+{
+    int *n = arg;
+    CHECK_EQ((uintptr_t)element % _Alignof(struct wide), 0);
+    ++*n;
+}
+
+TEST(what_is_dropped_lies_where_its_type_wants_it)
+{
+    static const size_t capacities[] = {4, SN_CHAN_UNBOUNDED};
+    for (int k = 0; k < 2; k++) {
+        int n = 0;
+        sn_chan *ch;
+        sn_chan_options opts = {.drop = look_at_the_address, .drop_arg = &n};
+        struct wide w;
+        memset(&w, 0, sizeof(w));
+        CHECK_EQ(sn_chan_create(&ch, sizeof(w), capacities[k], &opts), 0);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(sn_chan_send(ch, &w, SN_NOWAIT), 0);
+        CHECK_EQ(sn_chan_destroy(ch), 0);
+        CHECK_EQ(n, 3);
+    }
+}
+
+TEST(who_destroys_a_channel_must_hold_both_sides)
+{
+    sn_chan *ch = make(sizeof(int), 4);
+    CHECK_EQ(send_int(ch, 1, SN_NOWAIT), 0);
+    CHECK_EQ(sn_chan_release(ch, SN_CHAN_SENDER), 0);
+    CHECK_EQ(sn_chan_destroy(ch), -EINVAL);
+    CHECK_EQ(recv_int(ch, SN_NOWAIT), 1); /* it is still there */
+    CHECK_EQ(sn_chan_release(ch, SN_CHAN_RECEIVER), 0);
+}
+
 #ifndef SINEW_DEBUG
 TEST(a_channel_that_is_gone_is_an_error)
 {
