@@ -52,7 +52,7 @@ typedef struct sn_sleep_state {
 } sn_sleep_state;
 
 /* sn_sleep_until as a future: SN_AWAIT(sn_sleep_op(&self->nap, sn_after(SN_MS(5)))). It is set by
- * the first poll, and dropping it clears it.
+ * the first poll, and dropping it clears it: before the runtime in which it was polled is gone.
  *
  * Suspends: no.   Threads: any; is polled inside a runtime.
  * Returns  the future in `state`; its result is 0, or
