@@ -108,6 +108,7 @@ SN_API SN_MUST_USE int sn_runtime_create(sn_runtime **out, const sn_runtime_opti
  *                    called inside a runtime (misuse)
  *          -EBUSY    another thread drives this single-threaded runtime (misuse)
  *          -EPERM    the runtime is shutting down
+ *          -ECANCELED  it was shut down meanwhile, and has not waited for the task
  *          -ENOMEM   no memory for the task */
 SN_API SN_MUST_USE int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg);
 

@@ -165,14 +165,13 @@ static bool is_hopeless(struct sni_sched *sched, struct sni_worker *w, uint64_t 
                         struct sni_snapshot *snap)
 {
     /* relaxed: as many threads at most wait for tasks; what is so is counted below */
-    unsigned callers = sni_atomic_load(&sched->callers, relaxed);
-    if (!is_alone(sched, sched->config.single_threaded ? 0 : callers))
+    if (!is_alone(sched, sni_atomic_load(&sched->callers, relaxed)))
         return false;
     if (sni_snapshot_take(snap, sched) < 0 || snap->n != sni_sched_alive(sched))
         return false;
     unsigned joining = 0;
     for (size_t i = 0; i < snap->n; i++)
-        joining += is_joined_by_thread(&snap->nodes[i]) && !sched->config.single_threaded;
+        joining += is_joined_by_thread(&snap->nodes[i]);
     return is_alone(sched, joining) && sni_plat_catches_signals() == 0 && sni_world_is_quiet(w) &&
            sni_sched_turns(sched) == turns;
 }

@@ -59,6 +59,7 @@ void sni_report_remove(void)
 struct leftovers {
     struct sni_sched *sched;
     bool was_told; /* which tasks are alive */
+    bool ended;    /* it is about those that have ended, then, and their handles */
     int alive;
 };
 
@@ -71,6 +72,10 @@ static void tell_leftover(struct sni_record *record, void *arg)
         !sni_task_hold(task, &left->sched->home))
         return;
     bool complete = sni_task_is_complete(task);
+    if (complete && !left->ended) {
+        sni_task_unref(NULL, task);
+        return;
+    }
     const char *what = complete ? "was neither joined nor detached" : "is still alive";
     if (complete ? sni_task_has_handle(task) : !left->was_told)
         fprintf(stderr, "sinew: task %llu \"%s\", spawned at %s, %s\n",
@@ -79,9 +84,14 @@ static void tell_leftover(struct sni_record *record, void *arg)
     sni_task_abandon(task);
 }
 
+/* First those that are alive, so that whoever waits for them learns of it; when those threads have
+ * gone, the handles that are left are nobody's. */
 int sni_report_leftovers(struct sni_sched *sched, bool was_told)
 {
     struct leftovers left = {.sched = sched, .was_told = was_told};
+    sni_arena_each(sched->arena, tell_leftover, &left);
+    sni_sched_await_callers(sched);
+    left.ended = true;
     sni_arena_each(sched->arena, tell_leftover, &left);
     return left.alive;
 }

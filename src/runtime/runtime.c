@@ -210,12 +210,13 @@ struct sni_sched *sni_runtime_sched(sn_runtime *rt)
     return w != NULL ? w->sched : NULL;
 }
 
-/* Who drives has come back, but not because of its task. */
+/* Who drives has come back, but not because of its task; or the task was given up. */
 static int why_not(const struct sni_sched *sched)
 {
-    /* relaxed: set before it was made to come back */
+    /* relaxed, both: set before that */
+    bool is_stuck = sni_atomic_load(&sched->stuck, relaxed) != 0;
     bool is_stopped = sni_atomic_load(&sched->life, relaxed) == SNI_SCHED_STOPPING;
-    return is_stopped ? -ECANCELED : -EDEADLK;
+    return is_stopped && !is_stuck ? -ECANCELED : -EDEADLK;
 }
 
 /* The result of the task that `handle` names; or why it will never have one. */
@@ -229,10 +230,10 @@ static int join(struct sni_sched *sched, sn_task *handle, bool is_driven)
         rc = why_not(sched);
     if (rc < 0) {
         (void)sn_detach(handle);
-        return rc;
+        return rc != -ESRCH ? rc : why_not(sched); /* a shutdown has used it up */
     }
     rc = sn_join(handle, &how);
-    return how.kind != SN_EXIT_NONE ? rc : why_not(sched); /* a shutdown has used it up */
+    return how.kind != SN_EXIT_NONE ? rc : why_not(sched); /* as above */
 }
 
 static int wait_for(sn_runtime *rt, sn_task *handle)
@@ -241,7 +242,8 @@ static int wait_for(sn_runtime *rt, sn_task *handle)
     bool is_driven = !sched->config.single_threaded; /* by others */
     int rc = is_driven ? 0 : sni_sched_drive(sched, handle);
     if (rc < 0) {
-        /* relaxed: closed by whoever drives it now, or soon */
+        sni_atomic_fence(acquire); /* of the lock that was not to be had */
+        /* relaxed: closed by whoever drives it now */
         is_driven = sni_atomic_load(&sched->life, relaxed) != SNI_SCHED_OPEN;
         if (!is_driven) {
             (void)sn_detach(handle);
@@ -263,7 +265,7 @@ int sn_runtime_block_on(sn_runtime *rt, sn_task_fn *fn, void *arg)
     int rc = sni_sched_spawn(&rt->sched, &what, true, &handle);
     if (rc == 0)
         rc = wait_for(rt, handle);
-    sni_atomic_fetch_sub(&rt->sched.callers, 1, relaxed); /* relaxed: an upper bound */
+    sni_atomic_fetch_sub(&rt->sched.callers, 1, release); /* release: to who shuts it down */
     return rc;
 }
 

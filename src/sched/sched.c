@@ -185,7 +185,10 @@ static void ask_again(struct sni_sched *sched)
 static int drive_all(struct sni_sched *sched, sn_deadline until)
 {
     if (until.ns == SN_FOREVER.ns) {
+        sni_atomic_fetch_add(&sched->forever, 1, seq_cst);
+        ask_again(sched);
         sni_mutex_lock(&sched->driver); /* another thread may drive it; then we go on */
+        sni_atomic_fetch_sub(&sched->forever, 1, seq_cst);
         if (!is_stuck(sched))
             sni_worker_run(&sched->workers[0], SNI_DRIVE_UNTIL, NULL);
         sni_mutex_unlock(&sched->driver);
@@ -271,23 +274,28 @@ static int spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has
     return 0;
 }
 
-/* Who spawns has counted itself as a visitor before it looks whether the scheduler is open; who
- * closes it looks for visitors afterwards. So one of them sees the other. */
+/* Who spawns has counted itself before it looks whether the scheduler is open; who closes it looks
+ * for spawners afterwards. So one of them sees the other. Not for visitors: wakes go on. */
 int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
                     sn_task **handle)
 {
-    sni_atomic_fetch_add(&sched->visitors, 1, seq_cst);
+    sni_atomic_fetch_add(&sched->spawners, 1, seq_cst);
     bool is_open = sni_atomic_load(&sched->life, seq_cst) == SNI_SCHED_OPEN;
     int rc = is_open ? spawn(sched, what, has_handle, handle) : -EPERM;
-    sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to await_visitors */
+    sni_atomic_fetch_sub(&sched->spawners, 1, release); /* release: to await_none */
     return rc;
 }
 
-static void await_visitors(struct sni_sched *sched)
+static void await_none(const SNI_ATOMIC(uint32_t) * count)
 {
-    /* seq_cst: see sni_sched_spawn; acquires what they did. Visits take microseconds */
-    while (sni_atomic_load(&sched->visitors, seq_cst) != 0)
+    /* seq_cst: see sni_sched_spawn and sni_sched_push; acquires what they did */
+    while (sni_atomic_load(count, seq_cst) != 0)
         sni_plat_thread_yield();
+}
+
+void sni_sched_await_callers(struct sni_sched *sched)
+{
+    await_none(&sched->callers);
 }
 
 bool sni_sched_close(struct sni_sched *sched)
@@ -296,7 +304,7 @@ bool sni_sched_close(struct sni_sched *sched)
     /* relaxed on failure: it was another's */
     if (!sni_atomic_cas(&sched->life, &open, SNI_SCHED_CLOSED, seq_cst, relaxed))
         return false;
-    await_visitors(sched);
+    await_none(&sched->spawners);
     return true;
 }
 
@@ -465,7 +473,8 @@ void sni_sched_stop(struct sni_sched *sched)
         sni_mutex_lock(&sched->driver);
         sni_mutex_unlock(&sched->driver);
     }
-    await_visitors(sched); /* those that come later queue nothing */
+    await_none(&sched->spawners);
+    await_none(&sched->visitors); /* those that come later queue nothing */
 }
 
 void sni_sched_finish(struct sni_sched *sched)

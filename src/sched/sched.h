@@ -184,11 +184,12 @@ struct sni_sched {
     struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
     SNI_ATOMIC(uint32_t) visitors;   /* threads outside that queue a task or free a record  */
+    SNI_ATOMIC(uint32_t) spawners;   /* those of them that spawn one                        */
     SNI_ATOMIC(uint32_t) watched;    /* a worker watches the busy ones, see world.c         */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
     struct sni_gather gather;        /* what the foreign loop waits for; under outside_lock */
     bool gathers_driver;             /* the worker's driver is in it; as above              */
-    SNI_ATOMIC(uint32_t) callers;    /* threads in sn_runtime_block_on                      */
+    SNI_ATOMIC(uint32_t) callers;    /* threads in sn_runtime_block_on: they use it         */
     SNI_ATOMIC(uint32_t) forever;    /* of end_wanted: those without a deadline             */
     SNI_ATOMIC(uint32_t) stuck;      /* nobody needs to wait for the end of all tasks       */
     SNI_ATOMIC(uint32_t) life;       /* enum sni_sched_life                                 */
@@ -230,6 +231,9 @@ int sni_sched_drive(struct sni_sched *sched, sn_task *handle);
 /* Run what is runnable on this thread (single-threaded schedulers) until nothing is, or `until`
  * has passed. Returns 0, -EBUSY */
 int sni_sched_turn(struct sni_sched *sched, sn_deadline until);
+
+/* Wait until nobody is in sn_runtime_block_on: their tasks have ended, or were abandoned. */
+void sni_sched_await_callers(struct sni_sched *sched);
 
 /* The descriptor that is readable when a turn has something to do. Returns it, or -errno */
 int sni_sched_event_fd(struct sni_sched *sched);

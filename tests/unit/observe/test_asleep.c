@@ -239,6 +239,37 @@ TEST(a_run_is_not_ended_although_who_wakes_its_task_ends_at_once, .limit_s = 60)
     }
 }
 
+struct asleep {
+    sn_runtime *rt;
+    int rc;
+};
+
+static void *run_asleep(void *arg)
+{
+    struct asleep *a = arg;
+    a->rc = sn_runtime_block_on(a->rt, main_waits, NULL);
+    return NULL;
+}
+
+TEST(a_run_is_ended_also_while_another_thread_shuts_down, .limit_s = 60)
+{
+    for (int single = 0; single < 2; single++) {
+        sn_runtime_options opts = {.single_threaded = single != 0,
+                                   .workers = single != 0 ? 0 : 2,
+                                   .deadlock = SN_DEADLOCK_END};
+        struct asleep a = {.rc = 0};
+        pthread_t thread;
+        never = (sn_event)SN_EVENT_INIT;
+        CHECK_EQ(sn_runtime_create(&a.rt, &opts), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, run_asleep, &a), 0);
+        usleep(20000);
+        (void)sn_runtime_shutdown(a.rt, SN_FOREVER);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK(a.rc == -EDEADLK || a.rc == -EPERM); /* it was late */
+        sn_runtime_destroy(a.rt);
+    }
+}
+
 TEST(the_status_of_a_program_that_ends_so_is_221)
 {
     pid_t child = fork();

@@ -829,6 +829,47 @@ TEST(a_shutdown_whose_time_is_up_stops_who_drives)
     }
 }
 
+static int give_42(void *arg)
+{
+    (void)arg;
+    sn_yield();
+    return 42;
+}
+
+static void *block_on_until_refused(void *arg)
+{
+    int rc = 42;
+    while (rc == 42)
+        rc = sn_runtime_block_on(arg, give_42, NULL);
+    return (void *)(intptr_t)rc;
+}
+
+/* Who has run a task gets its result, also if the runtime is shut down before it has taken it. */
+static void shut_down_in_between(bool single, sn_deadline until, int last)
+{
+    for (int i = 0; i < 100; i++) {
+        sn_runtime *rt;
+        pthread_t thread;
+        void *rc;
+        sn_runtime_options opts = {.single_threaded = single, .workers = single ? 0 : 1};
+        CHECK_EQ(sn_runtime_create(&rt, &opts), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, block_on_until_refused, rt), 0);
+        usleep((useconds_t)(i * 3));
+        CHECK_LE(sn_runtime_shutdown(rt, until), last == -EPERM ? 0 : 1);
+        CHECK_EQ(pthread_join(thread, &rc), 0);
+        CHECK((intptr_t)rc == -EPERM || (intptr_t)rc == last);
+        sn_runtime_destroy(rt);
+    }
+}
+
+TEST(a_result_is_not_lost_to_a_shutdown, .limit_s = 60)
+{
+    shut_down_in_between(true, SN_FOREVER, -EPERM);
+    shut_down_in_between(false, SN_FOREVER, -EPERM);
+    shut_down_in_between(true, SN_NOWAIT, -ECANCELED);
+    shut_down_in_between(false, SN_NOWAIT, -ECANCELED);
+}
+
 static atomic_int ran_of_those;
 
 static int count_me(void *arg)
