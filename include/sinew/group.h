@@ -128,7 +128,7 @@ SN_API SN_SUSPENDS int sn_group_close(sn_group *group);
  * it is, in which this is called, the wait ends.
  *
  * Suspends: yes, if one has not ended.   Threads: whoever opened it.
- * Returns  as sn_group_close, so far; -EINVAL also to others
+ * Returns  as sn_group_close, so far; -EINVAL also to others, and in a hook of the group
  *          -ETIMEDOUT, -ECANCELED  also if some are alive: it was too late, or a block in the group
  *                                  is cancelled. sn_group_get_report tells */
 SN_API SN_SUSPENDS int sn_group_join(sn_group *group, sn_deadline until);

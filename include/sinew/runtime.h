@@ -153,8 +153,8 @@ SN_API int sn_runtime_stacks(sn_runtime *rt,
 /* Wait until all tasks of `rt` have ended, but not past `until`, nor after it was reported that
  * none of them can ever run again (SN_DEADLOCK_END); then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
- * the place of their spawn. Those still alive never run again: threads that join them learn
- * -ECANCELED, and nobody else may wake them from then on. If another thread drives a
+ * the place of their spawn. Those still alive never run again: threads that join or cancel them
+ * learn -ECANCELED, and nobody else may wake them from then on. If another thread drives a
  * single-threaded runtime, it goes on until it is through, or `until` has passed; a task that runs
  * is waited for.
  *

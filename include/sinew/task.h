@@ -183,7 +183,8 @@ SN_API bool sn_cancelled(void);
 SN_API SN_SUSPENDS void sn_yield(void);
 
 /* End this task, and only it: whoever joins it learns the message. Outside a task it ends the
- * process, as a failed assertion does.
+ * process, as a failed assertion does. What else a coroutine awaits is dropped; the SN_FINALLY of
+ * the one that panics, and of those that await it, does not run.
  *
  * Suspends: does not return.   Threads: any. */
 SN_NORETURN SN_API void sn_panic(const char *fmt, ...) SN_PRINTF(1, 2);

@@ -12,4 +12,7 @@ void sni_drop_futures(sn_future **items, size_t count);
 void sni_drop_members(sn_future *fut);
 void sni_drop_wrapped(sn_future *fut);
 
+/* A poll of `fut`, or of what it is made of, is left for good: drop what hangs on it. */
+void sni_future_abandon(sn_future *fut);
+
 #endif

@@ -132,7 +132,7 @@ void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task)
  * record may be another's while the queue still points to it. */
 void sni_sched_push(struct sni_sched *sched, struct sni_task *task)
 {
-    /* seq_cst, both: the stop sees us, or we see it. release below: to await_none */
+    /* seq_cst, both: the stop sees us, or we see it. release below: to sni_sched_stop */
     sni_atomic_fetch_add(&sched->visitors, 1, seq_cst);
     if (sni_unlikely(sni_atomic_load(&sched->life, seq_cst) == SNI_SCHED_STOPPING)) {
         sni_atomic_fetch_sub(&sched->visitors, 1, release);

@@ -282,20 +282,20 @@ int sni_sched_spawn(struct sni_sched *sched, const struct sni_spawn *what, bool 
     sni_atomic_fetch_add(&sched->spawners, 1, seq_cst);
     bool is_open = sni_atomic_load(&sched->life, seq_cst) == SNI_SCHED_OPEN;
     int rc = is_open ? spawn(sched, what, has_handle, handle) : -EPERM;
-    sni_atomic_fetch_sub(&sched->spawners, 1, release); /* release: to await_none */
+    sni_atomic_fetch_sub(&sched->spawners, 1, release); /* release: to await_spawners */
     return rc;
 }
 
-static void await_none(const SNI_ATOMIC(uint32_t) * count)
+static void await_spawners(struct sni_sched *sched)
 {
-    /* seq_cst: see sni_sched_spawn and sni_sched_push; acquires what they did */
-    while (sni_atomic_load(count, seq_cst) != 0)
+    while (sni_atomic_load(&sched->spawners, seq_cst) != 0) /* seq_cst: see above */
         sni_plat_thread_yield();
 }
 
 void sni_sched_await_callers(struct sni_sched *sched)
 {
-    await_none(&sched->callers);
+    while (sni_atomic_load(&sched->callers, acquire) != 0) /* acquire: pairs with their release */
+        sni_plat_thread_yield();
 }
 
 bool sni_sched_close(struct sni_sched *sched)
@@ -304,7 +304,7 @@ bool sni_sched_close(struct sni_sched *sched)
     /* relaxed on failure: it was another's */
     if (!sni_atomic_cas(&sched->life, &open, SNI_SCHED_CLOSED, seq_cst, relaxed))
         return false;
-    await_none(&sched->spawners);
+    await_spawners(sched);
     return true;
 }
 
@@ -473,8 +473,10 @@ void sni_sched_stop(struct sni_sched *sched)
         sni_mutex_lock(&sched->driver);
         sni_mutex_unlock(&sched->driver);
     }
-    await_none(&sched->spawners);
-    await_none(&sched->visitors); /* those that come later queue nothing */
+    await_spawners(sched);
+    /* seq_cst: see sni_sched_push. Those that come later queue nothing */
+    while (sni_atomic_load(&sched->visitors, seq_cst) != 0)
+        sni_plat_thread_yield();
 }
 
 void sni_sched_finish(struct sni_sched *sched)

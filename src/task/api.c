@@ -7,6 +7,7 @@
 #include "task/task.h"
 
 #include "base/assert.h"
+#include "future/own.h"
 
 #include <sinew/coro.h>
 #include <sinew/errno.h>
@@ -132,6 +133,8 @@ void sn_panic(const char *fmt, ...)
     if (task == NULL) {
         sn_assert_failed(text != NULL ? text : "a panic outside a task", "sn_panic", 0);
     }
+    if (task->kind == SNI_TASK_CORO)
+        sni_future_abandon(task->future);
     sni_panic_unwind(task, text);
     sni_task_panic(task, text); /* now: waits are over, and use the same place */
     sni_task_home(task)->ops->leave(task);

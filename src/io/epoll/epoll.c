@@ -211,7 +211,7 @@ static int keep(struct epoll *e, struct sni_slot *slot, int fd, uint32_t newest)
 {
     if (sni_likely(slot->how == SNI_SLOT_KEPT))
         return 0;
-    if (!sni_slot_is_not_older(slot->sequence, newest))
+    if (slot->sequence == 0 || (newest != 0 && !sni_slot_is_not_older(slot->sequence, newest)))
         slot->sequence = newest;
     int rc = enter(e, slot, fd, kept_events);
     if (rc < 0)

@@ -806,3 +806,151 @@ TASK_TEST(a_task_may_detach_itself)
     CHECK_EQ(sn_chan_destroy(ch), 0);
     return 0;
 }
+
+/* ---- what a coroutine that panics awaits ----------------------------------------------------- */
+
+typedef struct bystander {
+    sn_coro coro;
+    sn_chan_op op;
+    sn_chan *ch;
+    int v;
+    bool *left;
+} bystander;
+
+SN_CORO(bystander, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT(sn_chan_recv_op(&self->op, self->ch, &self->v));
+    SN_FINALLY();
+    *self->left = true;
+    SN_END();
+}
+
+/* Awaits, in this order: a lock, a bystander, and one that panics; a level further down each. */
+typedef struct crowd {
+    sn_coro coro;
+    sn_sync_state lock;
+    sn_mutex *m;
+    bystander near;
+    unlucky far;
+    sn_fut_join2 inner, outer;
+    bool *left;
+} crowd;
+
+SN_CORO(crowd, self)
+{
+    SN_BEGIN(self);
+    (void)sn_fut_join2_init(&self->inner, SN_START(bystander, &self->near),
+                            SN_START(unlucky, &self->far));
+    SN_AWAIT(sn_fut_join2_init(&self->outer, sn_mutex_lock_op(&self->lock, self->m),
+                               &self->inner.join.members_.future));
+    SN_FINALLY();
+    *self->left = true;
+    SN_END();
+}
+
+typedef struct crowd_of_one {
+    sn_coro coro;
+    crowd crowd;
+} crowd_of_one;
+
+SN_CORO(crowd_of_one, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT(SN_START(crowd, &self->crowd));
+    SN_END();
+}
+
+TASK_TEST(what_a_coroutine_that_panics_awaits_is_dropped)
+{
+    (void)arg;
+    int v = 1;
+    bool near_left = false, own_left = false;
+    sn_mutex m = SN_MUTEX_FAIR_INIT;
+    sn_chan *ch;
+    CHECK_EQ(sn_chan_create(&ch, sizeof(int), 0, NULL), 0);
+    CHECK_EQ(sn_mutex_lock(&m, SN_FOREVER), 0);
+    crowd_of_one frame = {
+        .crowd = {.m = &m, .near = {.ch = ch, .left = &near_left}, .left = &own_left}};
+    CHECK_EQ(sn_join(sn_spawn_coro(crowd_of_one, &frame), NULL), -ECONNABORTED);
+    CHECK_EQ(sn_chan_send(ch, &v, SN_NOWAIT), -ETIMEDOUT); /* nobody is there to receive */
+    CHECK(near_left);
+    CHECK(!own_left);
+    CHECK_EQ(sn_mutex_unlock(&m), 0);
+    CHECK_EQ(sn_mutex_lock(&m, SN_NOWAIT), 0); /* nobody else was given it */
+    CHECK_EQ(sn_mutex_unlock(&m), 0);
+    CHECK_EQ(sn_mutex_finish(&m), 0);
+    CHECK_EQ(sn_chan_destroy(ch), 0);
+    return 0;
+}
+
+/* Panics when it has received. */
+typedef struct receiver {
+    sn_coro coro;
+    sn_chan_op op;
+    sn_chan *ch;
+    int v;
+} receiver;
+
+SN_CORO(receiver, self)
+{
+    SN_BEGIN(self);
+    SN_AWAIT(sn_chan_recv_op(&self->op, self->ch, &self->v));
+    sn_panic("received");
+    SN_END();
+}
+
+typedef struct chooser {
+    sn_coro coro;
+    receiver first;
+    sn_chan *a, *b;
+    int v[2];
+    sn_case cases[2];
+    sn_select_state select;
+    sn_fut_join2 both;
+} chooser;
+
+SN_CORO(chooser, self)
+{
+    SN_BEGIN(self);
+    self->cases[0] = sn_case_recv(self->a, &self->v[0]);
+    self->cases[1] = sn_case_recv(self->b, &self->v[1]);
+    SN_AWAIT(sn_fut_join2_init(&self->both, SN_START(receiver, &self->first),
+                               sn_select_op(&self->select, self->cases, 2, 0)));
+    SN_END();
+}
+
+/* As large as that, and in its record soon. */
+typedef struct filler {
+    sn_coro coro;
+    char bytes[sizeof(chooser) - sizeof(sn_coro)];
+} filler;
+
+SN_CORO(filler, self)
+{
+    SN_BEGIN(self);
+    SN_END();
+}
+
+/* When it panics, the select has been served by one channel and stands at the other still. */
+TASK_TEST(a_select_that_a_panic_leaves_stands_nowhere)
+{
+    (void)arg;
+    int v = 1;
+    sn_chan *ch[3];
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_chan_create(&ch[i], sizeof(int), 0, NULL), 0);
+    chooser frame = {.first = {.ch = ch[0]}, .a = ch[1], .b = ch[2]};
+    sn_task *t = sn_spawn_coro(chooser, &frame);
+    while (sn_chan_send(ch[1], &v, SN_NOWAIT) < 0) /* until it waits */
+        sn_yield();
+    CHECK_EQ(sn_chan_send(ch[0], &v, SN_NOWAIT), 0);
+    CHECK_EQ(sn_join(t, NULL), -ECONNABORTED);
+    filler next;
+    memset(&next, 0x5A, sizeof(next));
+    CHECK_EQ(sn_join(sn_spawn_coro(filler, &next), NULL), 0);
+    CHECK_EQ(sn_chan_send(ch[2], &v, SN_NOWAIT), -ETIMEDOUT);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(sn_chan_destroy(ch[i]), 0);
+    return 0;
+}
