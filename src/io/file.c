@@ -45,6 +45,8 @@
 
 #include <assert.h>
 
+enum { VAIN_TRIES = 8 }; /* in one call, before it pauses between them */
+
 #define CLOSED UINT64_C(1)
 #define USER   UINT64_C(2)
 #define USERS  UINT64_C(0xFFFFFFFE)
@@ -478,9 +480,18 @@ static SNI_COLD ptrdiff_t try_at_last(struct sni_file *file, struct sni_op *op,
     return result == -EAGAIN ? why : result;
 }
 
+/* It was told again and again of what was not there: others are quicker; or there is an error that
+ * nobody fetches, such as a time stamp, of which the kernel tells whoever waits for anything. */
+static SNI_COLD int pause_before(struct sni_file *file, sn_deadline until)
+{
+    sn_deadline soon = sn_deadline_at_(sni_now_ns() + SN_MS(1));
+    return sni_file_nap(file, soon.ns < until.ns ? soon : until);
+}
+
 ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline until)
 {
     enum sni_direction way = direction_of[op->kind];
+    unsigned in_vain = 0; /* tries; the first is before any wait */
     for (bool again = true; again;) {
         bool dry;
         uint32_t ticket = sni_file_ticket(file, way, &dry);
@@ -494,6 +505,11 @@ ptrdiff_t sni_file_do(struct sni_file *file, struct sni_op *op, sn_deadline unti
         }
         if (result != -EAGAIN)
             return result;
+        if (sni_unlikely(!dry && in_vain++ >= VAIN_TRIES && !sni_wait_is_past(until))) {
+            int rc = pause_before(file, until);
+            if (rc < 0)
+                return rc;
+        }
         result = wait_for(file, op, ticket, dry, until, &again);
         if (sni_unlikely(result < 0 && wants_last_try(op, dry, result, until)))
             return try_at_last(file, op, way, result);

@@ -39,6 +39,8 @@
  * Sends poll first (POLLS), since the owner has just tried, and never wait themselves. One that
  * waited would ask for POLLRDHUP too: to an end that is half-closed and does not read, the kernel
  * tries it in vain a hundred times, and then blocks one of the few threads that it has for a ring.
+ * A poll that has answered without there being room (another writer was quicker; or there is an
+ * error that nobody fetches, such as a time stamp) might do so without end: a pause comes first.
  *
  * Answers of a poll. The kernel's may be none of those that were asked for (POLLRDHUP), and it does
  * not wake up for urgent data: what needs POLLPRI takes a detour from the beginning, and what was
@@ -358,11 +360,14 @@ static bool is_connect_under_way(const struct sni_op *op, int res)
  * this was its end. */
 static int next_request(const struct sni_op *op, int res)
 {
+    const bool sends = op->kind == SNI_OP_SEND || op->kind == SNI_OP_SENDMSG;
     int begun = op->kind == SNI_OP_CONNECT ? BEGUN : 0;
     int polls = op->state & POLLS;
     if (res >= 0 && (polls != 0 || op->kind == SNI_OP_POLL) &&
         !sni_uring_mask_is_hit(op, (unsigned)res))
         return begun | polls | DETOUR;
+    if (sends && (op->state & RESTS) != 0 && res == -ETIME)
+        return POLLS;
     if ((op->state & (POLLS | RESTS)) != 0)
         return res >= 0 || res == -ETIME || res == -EINTR || res == -ECANCELED ? begun : -1;
     if (res == -EINTR || res == -ECANCELED)
@@ -370,7 +375,7 @@ static int next_request(const struct sni_op *op, int res)
     if (is_connect_under_way(op, res))
         return begun | POLLS;
     if (res == -EAGAIN)
-        return op->kind == SNI_OP_CONNECT ? begun | RESTS : POLLS;
+        return op->kind == SNI_OP_CONNECT || sends ? begun | RESTS : POLLS;
     return -1;
 }
 

@@ -4,11 +4,15 @@
 #include "suite.h"
 
 #include <dirent.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -290,4 +294,39 @@ NET_TEST(writes_to_ends_that_do_not_read_take_no_thread_of_the_kernel)
 NET_TEST(writes_to_half_closed_ends_that_do_not_read_take_no_thread_of_the_kernel)
 {
     fill_ends(true);
+}
+
+/* ---- errors that nobody fetches -------------------------------------------------------------- */
+
+static int fill_up(void *arg)
+{
+    static const char zeros[1 << 16];
+    int rc = 0;
+    while (rc == 0)
+        rc = sn_write_all(arg, zeros, sizeof(zeros), NULL, sn_after(SN_MS(300)));
+    return rc;
+}
+
+/* The kernel tells of a time stamp as of an error, until it is fetched: not a busy loop either. */
+FIBER_TEST(a_writer_beside_a_time_stamp_that_nobody_fetches_waits_quietly)
+{
+    struct place p = listen_at("127.0.0.1:0", NULL);
+    const int stamps =
+        SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    sn_conn *ends[2];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_port = htons((uint16_t)atoi(strrchr(p.addr, ':') + 1));
+    CHECK_EQ(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof(stamps)), 0);
+    CHECK_EQ(sn_conn_adopt(&ends[0], fd), 0);
+    CHECK_EQ(sn_accept(p.listener, &ends[1], NULL, SN_FOREVER), 0);
+    CHECK_EQ(fill_up(ends[0]), -ETIMEDOUT); /* which takes a while by itself */
+    int64_t before = processor_ns(), began = sn_now();
+    CHECK_EQ(fill_up(ends[0]), -ETIMEDOUT);
+    int64_t took = sn_now() - began;
+    CHECK_LT(processor_ns() - before, took / 4 * 3);
+    CHECK_EQ(sn_close(ends[0]), 0);
+    CHECK_EQ(sn_close(ends[1]), 0);
+    unlisten(&p);
 }
