@@ -176,8 +176,23 @@ static bool spin_if_it_pays(sn_mutex *m, uintptr_t self)
     return ours;
 }
 
-static int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
+/* At once, if nobody owns it and the gate is not locked. acquire: pairs with the release of whoever
+ * held it */
+static inline bool take_free(sn_mutex *m, uintptr_t self, uint64_t *found)
 {
+    return sni_atomic_cas(&m->gate_.word_, found, *found | self, acquire, relaxed);
+}
+
+/* Not inline, so that the usual case has nothing to save. */
+static SNI_NEVER_INLINE int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
+{
+    if ((self & SNI_SELF_SPENT) != 0)
+        self = sni_exec_give_way(self, until.ns);
+    uint64_t found = 0;
+    do {
+        if (take_free(m, self, &found))
+            return 0;
+    } while ((found & (OWNER | SNI_GATE_LOCKED)) == 0);
     if (until.ns != SN_NOWAIT.ns && self != SNI_SELF_CORO && !sni_mutex_is_held_by(m, self) &&
         spin_if_it_pays(m, self))
         return 0;
@@ -189,12 +204,10 @@ static int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
 
 int sn_mutex_lock(sn_mutex *m, sn_deadline until)
 {
-    uintptr_t self = sni_spend_as_self(until.ns);
+    uintptr_t self = sni_exec_spend();
     uint64_t found = 0;
-    do { /* acquire: pairs with the release of whoever held it */
-        if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found | self, acquire, relaxed)))
-            return 0;
-    } while ((found & (OWNER | SNI_GATE_LOCKED)) == 0);
+    if (sni_likely((self & SNI_SELF_SPENT) == 0 && take_free(m, self, &found)))
+        return 0;
     return lock_slow(m, self, until);
 }
 
@@ -216,7 +229,8 @@ uintptr_t sni_mutex_holder(const sn_mutex *m)
 
 /* ---- unlocking -------------------------------------------------------------------------- */
 
-static int unlock_slow(sn_mutex *m, uintptr_t self)
+/* As lock_slow. */
+static SNI_NEVER_INLINE int unlock_slow(sn_mutex *m, uintptr_t self)
 {
     uint64_t word = sni_gate_lock(&m->gate_); /* who was just made the owner is there only now */
     uint64_t owner = word & OWNER;

@@ -19,6 +19,7 @@
 #include <sinew/assert.h>
 #include <sinew/errno.h>
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -358,12 +359,9 @@ struct sni_exec *sni_exec_current(void)
     return machine.current == MODEL_NOBODY ? NULL : machine.threads[machine.current].exec;
 }
 
-uintptr_t sni_exec_self(void)
+uintptr_t sni_exec_thread(void)
 {
-    const struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL)
-        return (uintptr_t)(machine.current + 2) * 8; /* all but 0 and SNI_SELF_CORO */
-    return exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
+    return (uintptr_t)(machine.current + 2) * 8; /* all but 0 and SNI_SELF_CORO */
 }
 
 void sni_exec_set(struct sni_exec *exec)
@@ -371,34 +369,14 @@ void sni_exec_set(struct sni_exec *exec)
     if (machine.current == MODEL_NOBODY)
         model_fail("an executor outside of the threads");
     machine.threads[machine.current].exec = exec;
+    if (exec != NULL)
+        exec->budget = INT_MAX; /* giving way would be one more thing to explore */
 }
 
-void sni_spend_many(int n, int64_t until_ns)
-{
-    (void)n;
-    (void)until_ns;
-}
-
-uintptr_t sni_exec_spend(void)
-{
-    return sni_exec_self();
-}
-
-uintptr_t sni_exec_give_way(uintptr_t self, int64_t until_ns)
+void sni_exec_rest(struct sni_exec *exec, int64_t until_ns)
 {
     (void)until_ns;
-    return self;
-}
-
-bool sni_is_spent(void)
-{
-    return false;
-}
-
-bool sni_is_spent_by(int n)
-{
-    (void)n;
-    return false;
+    exec->budget = SNI_BUDGET;
 }
 
 const char *sni_exec_place(uintptr_t who)

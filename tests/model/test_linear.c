@@ -313,7 +313,7 @@ static void find(const struct model *model, const char *function)
 
 TEST(a_mutex_taken_without_compare_and_swap_is_not_linearizable, .limit_s = 60)
 {
-    find(&try_mutexes, "sn_mutex_lock");
+    find(&try_mutexes, "take_free");
 }
 
 TEST(a_semaphore_taken_without_compare_and_swap_is_not_linearizable, .limit_s = 60)

@@ -391,15 +391,15 @@ TEST(a_condition_is_not_touched_after_the_last_wait_of_many, .limit_s = 120)
 
 TEST(a_mutex_taken_without_compare_and_swap_is_found, .limit_s = 60)
 {
-    model_finds(
-        &three,
-        &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sn_mutex_lock"}, "");
+    model_finds(&three,
+                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "take_free"},
+                "");
 }
 
 TEST(a_mutex_that_acquires_nothing_is_found, .limit_s = 60)
 {
     model_finds(&two,
-                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sn_mutex_lock"},
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "take_free"},
                 "race");
 }
 
