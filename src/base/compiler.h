@@ -14,10 +14,10 @@
 #define sni_container_of(ptr, type, member) \
     ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* For functions that are rarely called, so that the compiler lays their callers out for speed. */
-/* For the few functions whose callers must not have a frame. */
+/* For the few functions whose callers must not have a frame, or are to be made for one use each. */
 #define SNI_ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* For functions that are rarely called, so that the compiler lays their callers out for speed. */
 #define SNI_COLD __attribute__((cold))
 
 /* The line of memory at `address`, which need not be a good one, will be needed soon. */

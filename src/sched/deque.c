@@ -69,6 +69,7 @@ void sni_deque_init(struct sni_deque *d, sni_runq_cell *cells, uint32_t capacity
     d->top_seen_ = 0;
     d->cells_ = cells;
     d->mask_ = capacity - 1;
+    d->alone_ = false;
 }
 
 bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link)
@@ -133,6 +134,8 @@ struct sni_runlink *sni_deque_pop(struct sni_deque *d)
         return NULL;
     uint64_t index = bottom - 1;
     set_bottom(d, index);
+    if (d->alone_)
+        return sni_atomic_load(cell_at(d, index), relaxed); /* relaxed: as below */
     sni_atomic_fence(seq_cst); /* pairs with the one in sni_deque_steal: who lowers bottom looks */
     /* relaxed: the fence has put it behind the store of bottom */
     uint64_t top = sni_atomic_load(&d->top_, relaxed);

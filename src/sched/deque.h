@@ -14,7 +14,7 @@
  *   top_            pop of the last: CAS      steal: CAS
  *   bottom_         push, pop: store          read
  *   top_seen_       plain                     never
- *   cells_, mask_   written by init, then constant
+ *   cells_, mask_, alone_   written before the threads start, then constant
  *   *cells_         push: store               read, kept only if the CAS of top_ succeeds */
 struct sni_deque {
     _Alignas(SNI_SCHED_LINE_BYTES) SNI_ATOMIC(uint64_t) top_;
@@ -22,11 +22,18 @@ struct sni_deque {
     uint64_t top_seen_; /* a value that top_ had once: never ahead of the real one */
     _Alignas(SNI_SCHED_LINE_BYTES) sni_runq_cell *cells_;
     uint64_t mask_;
+    bool alone_; /* there is no thief */
 };
 
 /* Make `d` an empty deque over `capacity` cells, a power of two of at least 2. The cells stay the
  * caller's. */
 void sni_deque_init(struct sni_deque *d, sni_runq_cell *cells, uint32_t capacity);
+
+/* Nobody will ever steal from it: then a pop needs no fence. Before it is used. */
+static inline void sni_deque_set_alone(struct sni_deque *d)
+{
+    d->alone_ = true;
+}
 
 /* Owner: add at the bottom. False if full: nothing was done, see sni_deque_overflow. */
 bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link);

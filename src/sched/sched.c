@@ -34,40 +34,40 @@ static uint64_t next_id(struct sni_worker *w)
     return w->id_next++;
 }
 
-static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes,
-                      struct sni_record **out, uint64_t *id)
+/* By a thread outside, or a worker of another runtime. */
+static SNI_NEVER_INLINE int new_record_outside(struct sni_sched *sched, size_t bytes,
+                                               struct sni_record **out, uint64_t *id)
 {
-    struct sni_sched *sched = (struct sni_sched *)(void *)home;
-    struct sni_worker *w = sni_worker_of(exec);
-    if (w != NULL && w->sched == sched) {
-        *id = next_id(w);
-        int rc = sni_record_get(&w->records, bytes, out);
-        if (rc == 0) {
-            /* relaxed: only this thread writes; the task's queueing publishes it */
-            uint64_t before = sni_atomic_load(&w->spawned, relaxed);
-            sni_atomic_store(&w->spawned, before + 1, relaxed);
-        }
-        return rc;
-    }
     sni_mutex_lock(&sched->outside_lock);
     int rc = sni_record_get(&sched->outside, bytes, out);
     sni_mutex_unlock(&sched->outside_lock);
     if (rc == 0) {
-        /* relaxed: as above */
+        /* relaxed: the task's queueing publishes it */
         sni_atomic_fetch_add(&sched->spawned, 1, relaxed);
         *id = sni_atomic_fetch_add(&sched->ids, 1, relaxed); /* relaxed: only uniqueness */
     }
     return rc;
 }
 
-static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
+static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes,
+                      struct sni_record **out, uint64_t *id)
 {
     struct sni_sched *sched = (struct sni_sched *)(void *)home;
     struct sni_worker *w = sni_worker_of(exec);
-    if (w != NULL) {
-        sni_record_put(&w->records, record); /* the arena is everybody's */
-        return;
+    if (sni_unlikely(w == NULL || w->sched != sched))
+        return new_record_outside(sched, bytes, out, id);
+    *id = next_id(w);
+    int rc = sni_record_get(&w->records, bytes, out);
+    if (sni_likely(rc == 0)) {
+        /* relaxed: only this thread writes; the task's queueing publishes it */
+        uint64_t before = sni_atomic_load(&w->spawned, relaxed);
+        sni_atomic_store(&w->spawned, before + 1, relaxed);
     }
+    return rc;
+}
+
+static SNI_NEVER_INLINE void free_record_outside(struct sni_sched *sched, struct sni_record *record)
+{
     /* Once the record's life has ended, nothing else keeps the runtime. relaxed: that end
      * publishes the visit, released to sni_task_hold and to the walk over leftovers */
     sni_atomic_fetch_add(&sched->visitors, 1, relaxed);
@@ -75,6 +75,15 @@ static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni
     sni_record_put(&sched->outside, record);
     sni_mutex_unlock(&sched->outside_lock);
     sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to sni_sched_finish */
+}
+
+static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
+{
+    struct sni_worker *w = sni_worker_of(exec);
+    if (sni_likely(w != NULL))
+        sni_record_put(&w->records, record); /* the arena is everybody's */
+    else
+        free_record_outside((struct sni_sched *)(void *)home, record);
 }
 
 /* Where new_record has counted it. Who looked meanwhile took it for one that is alive: on a worker,
@@ -133,19 +142,31 @@ void sni_sched_look_at_end(struct sni_sched *sched)
         tell_end(sched);
 }
 
-static void task_ended(struct sni_exec *exec, struct sni_task *task)
+static inline void count_end(struct sni_worker *w, const struct sni_task *task)
 {
-    struct sni_worker *w = sni_worker_of(exec);
-    sni_assert(w != NULL, "a task ended outside its runtime");
-    const sn_hooks *hooks = &w->sched->config.hooks;
-    if (sni_unlikely(hooks->task_ended != NULL))
-        hooks->task_ended(task->id, task->name, task->at, hooks->arg);
     /* relaxed, release: pairs with the acquire in sni_sched_alive */
     uint64_t before = sni_atomic_load(&w->ended, relaxed);
     sni_atomic_store(&w->ended, before + 1, release);
     if (sni_unlikely(task == w->until))
         sni_atomic_fetch_or(&w->detour, SNI_DETOUR_RETURN, relaxed); /* relaxed: our own */
     sni_sched_look_at_end(w->sched);
+}
+
+static SNI_NEVER_INLINE void tell_and_count_end(struct sni_worker *w, const struct sni_task *task)
+{
+    const sn_hooks *hooks = &w->sched->config.hooks;
+    hooks->task_ended(task->id, task->name, task->at, hooks->arg);
+    count_end(w, task);
+}
+
+static void task_ended(struct sni_exec *exec, struct sni_task *task)
+{
+    struct sni_worker *w = sni_worker_of(exec);
+    sni_assert(w != NULL, "a task ended outside its runtime");
+    if (sni_likely(w->sched->config.hooks.task_ended == NULL))
+        count_end(w, task);
+    else
+        tell_and_count_end(w, task);
 }
 
 static bool is_stuck(const struct sni_sched *sched)
@@ -250,13 +271,21 @@ static void tell_spawn(struct sni_sched *sched, const struct sni_task *task)
         hooks->task_spawned(task->id, task->name, task->at, hooks->arg);
 }
 
+static SNI_NEVER_INLINE void tell_and_push(struct sni_worker *w, struct sni_task *task)
+{
+    tell_spawn(w->sched, task);
+    sni_worker_push_back(w, task);
+}
+
 static void task_spawned(struct sni_exec *exec, struct sni_task *task)
 {
     struct sni_worker *w = (struct sni_worker *)(void *)exec;
     task->worker = (uint16_t)w->index;
     sni_probe_count(&w->probe, SNI_PROBE_spawns);
-    tell_spawn(w->sched, task);
-    sni_worker_push_back(w, task);
+    if (sni_likely(w->sched->config.hooks.task_spawned == NULL))
+        sni_worker_push_back(w, task);
+    else
+        tell_and_push(w, task);
 }
 
 static int spawn(struct sni_sched *sched, const struct sni_spawn *what, bool has_handle,
@@ -366,6 +395,8 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     if (!w->wakes)
         sni_runq_set_alone(&w->runq);
     sni_deque_init(&w->deque, cells, capacity); /* one of the two is used */
+    if (!w->wakes)
+        sni_deque_set_alone(&w->deque);
     sni_inject_init(&w->inbox);
     sni_parker_init(&w->parker);
     sni_world_init(w);

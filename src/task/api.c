@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* api.c - the public face of tasks: spawn, yield, panic, and questions about oneself.
+/* api.c - the public face of tasks: yield, panic, and questions about oneself.
  *
- * sn_join and its sisters are in task.c, beside the state word that they change. */
+ * sn_spawn is in spawn.c; sn_join and its sisters are in task.c, beside the state word that they
+ * change. */
 #include "task/ensure.h"
 #include "task/scope.h"
 #include "task/task.h"
@@ -18,84 +19,6 @@
 static struct sni_task *current(void)
 {
     return sni_task_running(sni_exec_current());
-}
-
-/* ---- spawning -------------------------------------------------------------------------- */
-
-static sn_task *spawn(const struct sni_spawn *what)
-{
-    struct sni_exec *exec = sni_exec_current();
-    struct sni_home *home = exec != NULL ? ((struct sni_task_exec *)(void *)exec)->home : NULL;
-    struct sni_task *task = NULL;
-    int rc = home != NULL ? sni_task_new(home, exec, what, !what->opts->detached, &task) : -EPERM;
-    if (what->opts->error != NULL)
-        *what->opts->error = rc;
-    if (rc < 0)
-        return NULL;
-    sn_task *handle = what->opts->detached ? NULL : sni_task_handle(task);
-    home->ops->spawned(exec, task);
-    return handle;
-}
-
-sn_task *sn_spawn_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
-{
-    return spawn(&(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
-}
-
-/* Spawn without a handle. Returns 0, or why not. */
-static int spawn_detached(struct sni_spawn *what)
-{
-    int rc;
-    int *error = what->opts->error;
-    sn_spawn_options opts = *what->opts;
-    opts.detached = true;
-    opts.error = &rc;
-    what->opts = &opts;
-    (void)spawn(what);
-    if (error != NULL)
-        *error = rc;
-    return rc;
-}
-
-int sn_spawn_detached_(sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
-{
-    return spawn_detached(
-        &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
-}
-
-struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, size_t coro_at,
-                                    size_t frame_bytes, const sn_spawn_options *opts)
-{
-    sn_coro *coro = (sn_coro *)(void *)((char *)frame + coro_at);
-    return (struct sni_spawn){.kind = SNI_TASK_CORO,
-                              .future = sn_coro_start_(coro, vt),
-                              .frame = frame,
-                              .frame_bytes = frame_bytes,
-                              .opts = opts};
-}
-
-sn_task *sn_spawn_frame_(const sn_future_vtable *vt, void *frame, size_t coro_at,
-                         size_t frame_bytes, const sn_spawn_options *opts)
-{
-    struct sni_spawn what = sni_spawn_of_frame(vt, frame, coro_at, frame_bytes, opts);
-    return spawn(&what);
-}
-
-int sn_spawn_frame_detached_(const sn_future_vtable *vt, void *frame, size_t coro_at,
-                             size_t frame_bytes, const sn_spawn_options *opts)
-{
-    struct sni_spawn what = sni_spawn_of_frame(vt, frame, coro_at, frame_bytes, opts);
-    return spawn_detached(&what);
-}
-
-sn_task *sn_spawn_coro_(sn_future *fut, void *frame, size_t frame_bytes,
-                        const sn_spawn_options *opts)
-{
-    return spawn(&(struct sni_spawn){.kind = SNI_TASK_CORO,
-                                     .future = fut,
-                                     .frame = frame,
-                                     .frame_bytes = frame_bytes,
-                                     .opts = opts});
 }
 
 /* ---- oneself --------------------------------------------------------------------------- */

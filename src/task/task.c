@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* task.c - the life of a task: made, joined, detached, woken, ended.
+/* task.c - the life of a task: joined, detached, woken, ended. How it is made is in spawn.c.
  *
  * Everything that changes the state word is here; task.h has the table of who may do what.
  * Two facts carry most of the arguments below. First, `joiner` and COMPLETE meet in one word:
@@ -15,158 +15,8 @@
 #include "future/future_priv.h"
 
 #include <sinew/errno.h>
-#include <assert.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-static_assert(sizeof(struct sni_task) <= 192, "a task is small");
-static_assert(offsetof(struct sni_task, context) == 64, "what is hot is in one line");
-static_assert(sizeof(struct sni_task) + sizeof(struct sni_member) + SN_FRAME_BYTES_MAX <=
-                  SNI_RECORD_BYTES_MAX,
-              "frames fit");
-
-/* ---- making ---------------------------------------------------------------------------- */
-
-/* Most spawns say nothing but where they are, and perhaps a name. */
-static inline bool is_plain(const sn_spawn_options *opts)
-{
-    size_t unusual = opts->stack_bytes | opts->copy_bytes | (size_t)opts->priority |
-                     (size_t)opts->local | (size_t)opts->keeps_fp;
-    return unusual == 0;
-}
-
-static int check_options(const struct sni_spawn *what)
-{
-    const sn_spawn_options *opts = what->opts;
-    if (opts->stack_bytes != 0 &&
-        (opts->stack_bytes < (4u << 10) || opts->stack_bytes > ((size_t)1 << 30)))
-        return -EINVAL;
-    if ((unsigned)opts->priority > SN_CRITICAL)
-        return -EINVAL;
-    if (opts->copy_bytes > SN_COPY_BYTES_MAX || (opts->copy_bytes > 0 && what->arg == NULL))
-        return -EINVAL;
-    return 0;
-}
-
-static inline int check(const struct sni_spawn *what)
-{
-    if (what->kind == SNI_TASK_FIBER)
-        return what->fn != NULL ? 0 : -EINVAL;
-    size_t offset = (size_t)((char *)what->future - (char *)what->frame);
-    bool is_inside = what->frame_bytes <= SN_FRAME_BYTES_MAX && offset < what->frame_bytes;
-    return is_inside ? 0 : -EINVAL; /* else the future does not lie in what is copied */
-}
-
-/* The bytes behind the task: what it is as a member; then a coroutine's frame, or a fiber's copied
- * argument. */
-static void fill_tail(struct sni_task *task, const struct sni_spawn *what)
-{
-    void *tail = task + 1;
-    if (what->is_member)
-        tail = sni_member_of(task) + 1;
-    if (what->kind == SNI_TASK_CORO) {
-        memcpy(tail, what->frame, what->frame_bytes);
-        ptrdiff_t offset = (char *)what->future - (char *)what->frame;
-        task->future = (sn_future *)(void *)((char *)tail + offset);
-        return;
-    }
-    task->fn = what->fn;
-    task->arg = what->arg;
-    if (what->opts->copy_bytes > 0)
-        task->arg = memcpy(tail, what->arg, what->opts->copy_bytes);
-}
-
-/* A plain task of that kind. */
-static inline void fill_in(struct sni_task *task, const struct sni_spawn *what, uint64_t id)
-{
-    task->locals = NULL;
-    task->worker = 0;
-    task->kind = (uint8_t)what->kind;
-    task->priority = SN_NORMAL;
-    task->special = 0;
-    task->local = 0;
-    task->keeps_fp = 0;
-    task->is_member = what->is_member;
-    task->unused = 0;
-    task->stack = NULL;
-    task->at = what->opts->at_;
-    task->name = what->opts->name;
-    task->id = id;
-    task->stack_bytes = 0;
-    sni_atomic_store(&task->wait, SNI_WAIT_CLAIMED,
-                     relaxed); /* none; relaxed: it is not known yet */
-}
-
-/* What makes it another than a plain one. */
-static void fill_in_options(struct sni_task *task, const sn_spawn_options *opts)
-{
-    task->priority = (unsigned)opts->priority & 3u;
-    task->special = opts->local || opts->priority != SN_NORMAL;
-    task->local = opts->local;
-    task->keeps_fp = opts->keeps_fp;
-    task->stack_bytes = (uint32_t)((opts->stack_bytes + SNI_STACK_UNIT - 1) / SNI_STACK_UNIT);
-}
-
-#ifdef SINEW_DEBUG
-/* Where a task was spawned, if it lives: it may have ended with what it is asked for. */
-static const char *place_of(uintptr_t who)
-{
-    const struct sni_record *record = sni_arena_at(who);
-    return record != NULL ? ((const struct sni_task *)(const void *)record)->at : NULL;
-}
-#endif
-
-int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
-                 bool handle, struct sni_task **out)
-{
-    bool plain = sni_likely(is_plain(what->opts));
-    int rc = check(what);
-#ifdef SINEW_DEBUG
-    sni_exec_set_place(place_of);
-#endif
-    if (rc == 0 && !plain)
-        rc = check_options(what);
-    if (rc < 0)
-        return rc;
-    struct sni_record *record;
-    uint64_t id;
-    size_t bytes = sizeof(struct sni_task) + what->frame_bytes + what->opts->copy_bytes;
-    if (what->is_member)
-        bytes += sizeof(struct sni_member);
-    rc = home->ops->new_record(home, exec, bytes, &record, &id);
-    if (rc < 0)
-        return rc;
-    struct sni_task *task = (struct sni_task *)(void *)record;
-    fill_in(task, what, id);
-    if (!plain)
-        fill_in_options(task, what->opts);
-    sni_atomic_store(&task->home_, home, relaxed); /* relaxed: queueing publishes the task */
-    fill_tail(task, what);
-    const struct sni_task *parent = sni_task_running(exec);
-    if (sni_unlikely(parent != NULL && parent->locals != NULL)) {
-        rc = sni_local_inherit(task, parent);
-        if (rc < 0) {
-            home->ops->unspawned(home, exec);
-            home->ops->free_record(home, exec, record); /* its state says nothing: nobody has it */
-            return rc;
-        }
-    }
-    /* relaxed: queueing publishes the task, with everything above */
-    uint64_t generation = sni_atomic_load(&record->generation, relaxed);
-    uint64_t bits = handle ? HANDLE | 2 * REF : REF;
-    if (what->kind == SNI_TASK_CORO)
-        bits |= QUEUED;
-    /* release: to an inspector, which finds the task by its record (sni_task_find) */
-    sni_atomic_store(&task->state, generation << 32 | bits, release);
-    *out = task;
-    return 0;
-}
-
-sn_task *sni_task_handle(struct sni_task *task)
-{
-    return (sn_task *)(uintptr_t)sni_record_handle(&task->record);
-}
 
 /* ---- references ------------------------------------------------------------------------ */
 
@@ -233,7 +83,8 @@ void sni_task_panic(struct sni_task *task, char *text)
 
 /* ---- ending ---------------------------------------------------------------------------- */
 
-void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
+/* And give up `refs`. */
+static inline void end_task(struct sni_exec *exec, struct sni_task *task, int result, uint64_t refs)
 {
     if (sni_unlikely(task->locals != NULL))
         sni_local_drop_all(task);
@@ -241,30 +92,38 @@ void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
     sni_task_home(task)->ops->ended(exec, task);
     if (sni_unlikely(task->is_member))
         sni_group_ended(task, result);
-    /* One step sets COMPLETE and gives up the reference. A joiner that waits has one, too, until
+    /* One step sets COMPLETE and gives up the references. A joiner that waits has one, too, until
      * it is claimed. acq_rel: releases the result and all use of the record; acquires `joiner`
      * from the one who set WAITED, and everything before the record is freed */
-    uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
+    uint64_t before = sni_atomic_fetch_sub(&task->state, refs - COMPLETE, acq_rel);
     sni_assert(!(before & (COMPLETE | SCOPED)), "a task ended twice, or in an open group or scope");
     if (before & WAITED)
         (void)sni_wait_claim_last(task->joiner, 0);
-    else if ((before & REFS) == REF)
+    else if ((before & REFS) == refs)
         free_task(exec, task);
+}
+
+void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
+{
+    end_task(exec, task, result, REF);
 }
 
 /* ---- using up a handle ----------------------------------------------------------------- */
 
-/* Clear HANDLE of the task that `handle` names; with `also`, set that bit in the same step.
- * The caller then owns the handle's reference. `waits` tells that it will wait for the end. */
-static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, bool waits,
-                  struct sni_task **out)
+struct sni_task *sni_task_of_handle(sn_task *handle)
 {
-    if (handle == NULL)
-        return -EINVAL;
+    return (struct sni_task *)(void *)sni_arena_find((uint64_t)(uintptr_t)handle);
+}
+
+/* Clear HANDLE of `task`, which is what `handle` names, or NULL; with `also`, set that bit in the
+ * same step. The caller then owns the handle's reference. `waits` tells that it will wait for the
+ * end. */
+static int use_up(struct sni_exec *exec, sn_task *handle, struct sni_task *task, uint64_t also,
+                  bool waits)
+{
     uint64_t word = (uint64_t)(uintptr_t)handle;
-    struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
-    if (task == NULL)
-        return -ESRCH;
+    if (sni_unlikely(task == NULL))
+        return handle == NULL ? -EINVAL : -ESRCH;
     if (task == sni_task_running(exec))
         return -EDEADLK;
     if (sni_unlikely(waits && exec != NULL && exec->fiber == NULL) && !sni_task_is_complete(task))
@@ -276,12 +135,12 @@ static int use_up(struct sni_exec *exec, sn_task *handle, uint64_t also, bool wa
             return -ESRCH;
         /* acquire: pairs with sni_task_end, if it has completed; seq_cst: see sni_task_cancel */
     } while (!sni_atomic_cas(&task->state, &state, (state & ~HANDLE) | also, seq_cst, relaxed));
-    *out = task;
     return 0;
 }
 
-/* Run a task that has not begun on the stack of the fiber that would wait for it. */
-static void run_inline(struct sni_task *task)
+/* Run a task that has not begun on the stack of the fiber that would wait for it; in the end, give
+ * up `refs`. Returns its result. */
+static int run_inline(struct sni_task *task, uint64_t refs)
 {
     struct sni_task *fiber = sni_exec_current()->fiber;
     struct sni_inline frame = {.task = task, .outer = fiber->acting};
@@ -293,9 +152,10 @@ static void run_inline(struct sni_task *task)
         result = task->fn(task->arg);
         sni_task_finish_up(task);
     }
-    sni_task_end(sni_exec_current(), task, result);
+    end_task(sni_exec_current(), task, result, refs);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
     fiber->acting = frame.outer;
+    return result;
 }
 
 bool sni_task_watch(struct sni_task *task, struct sni_waiter *w)
@@ -394,14 +254,6 @@ static int wait_for_end(struct sni_task *task)
     return rc;
 }
 
-static int run_or_wait_for(struct sni_task *task)
-{
-    if (!take_unstarted(task))
-        return wait_for_end(task);
-    run_inline(task);
-    return 0;
-}
-
 int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *how)
 {
     int result = sni_atomic_load(&task->result, relaxed); /* relaxed: acquired with COMPLETE */
@@ -424,12 +276,8 @@ int sni_task_take_result(struct sni_exec *exec, struct sni_task *task, sn_exit *
 /* The task has ended already, and only its result is asked for: one step uses up the handle and
  * gives up its reference. The result is read before, since afterwards the record may be gone;
  * that it was this task's is known when the step succeeds. False: not that simple. */
-static bool join_ended(struct sni_exec *exec, sn_task *handle, int *result)
+static bool join_ended(struct sni_exec *exec, uint64_t word, struct sni_task *task, int *result)
 {
-    uint64_t word = (uint64_t)(uintptr_t)handle;
-    struct sni_task *task = (struct sni_task *)(void *)sni_arena_find(word);
-    if (task == NULL)
-        return false;
     /* acquire: pairs with sni_task_end */
     uint64_t state = sni_atomic_load(&task->state, acquire);
     if ((state & (COMPLETE | HANDLE)) != (COMPLETE | HANDLE) ||
@@ -458,19 +306,23 @@ static int cancel_and_wait_for(struct sni_task *task)
 
 /* ---- joining --------------------------------------------------------------------------- */
 
-static int join(sn_task *handle, uint64_t also, sn_exit *how)
+/* Not inline: those that have ended are joined without its frame. */
+static SNI_NEVER_INLINE int join_any(sn_task *handle, struct sni_task *task, uint64_t also,
+                                     sn_exit *how)
 {
     struct sni_exec *exec = sni_exec_current();
-    int result;
-    if (how == NULL && join_ended(exec, handle, &result))
-        return result;
-    struct sni_task *task;
-    int rc = use_up(exec, handle, also, true, &task);
+    int rc = use_up(exec, handle, task, also, true);
     if (rc < 0)
         return rc;
     /* acquire: pairs with sni_task_end */
     if (!(sni_atomic_load(&task->state, acquire) & COMPLETE)) {
-        rc = also == 0 ? run_or_wait_for(task) : cancel_and_wait_for(task);
+        if (also == 0 && take_unstarted(task)) {
+            if (how == NULL)
+                return run_inline(task, 2 * REF); /* the scheduler's, and ours */
+            (void)run_inline(task, REF);
+        } else {
+            rc = also == 0 ? wait_for_end(task) : cancel_and_wait_for(task);
+        }
         if (sni_unlikely(rc < 0)) {
             if (how != NULL)
                 *how = (sn_exit){.kind = SN_EXIT_NONE};
@@ -479,11 +331,6 @@ static int join(sn_task *handle, uint64_t also, sn_exit *how)
         exec = sni_exec_current(); /* perhaps another than before */
     }
     return sni_task_take_result(exec, task, how);
-}
-
-struct sni_task *sni_task_of_handle(sn_task *handle)
-{
-    return (struct sni_task *)(void *)sni_arena_find((uint64_t)(uintptr_t)handle);
 }
 
 int sni_task_look(sn_task *handle)
@@ -503,8 +350,8 @@ int sni_task_look(sn_task *handle)
 
 int sni_task_wait(sn_task *handle)
 {
-    struct sni_task *task;
-    int rc = use_up(sni_exec_current(), handle, 0, true, &task);
+    struct sni_task *task = sni_task_of_handle(handle);
+    int rc = use_up(sni_exec_current(), handle, task, 0, true);
     if (rc < 0)
         return rc;
     if (!sni_task_is_complete(task))
@@ -516,24 +363,33 @@ int sni_task_wait(sn_task *handle)
 
 int sni_task_claim_handle(sn_task *handle, struct sni_task **out)
 {
-    return use_up(sni_exec_current(), handle, 0, false, out);
+    struct sni_task *task = sni_task_of_handle(handle);
+    int rc = use_up(sni_exec_current(), handle, task, 0, false);
+    if (rc == 0)
+        *out = task;
+    return rc;
 }
 
 int sn_join(sn_task *handle, sn_exit *how)
 {
-    return join(handle, 0, how);
+    struct sni_task *task = sni_task_of_handle(handle);
+    int result;
+    if (task != NULL && how == NULL &&
+        join_ended(sni_exec_current(), (uint64_t)(uintptr_t)handle, task, &result))
+        return result;
+    return join_any(handle, task, 0, how);
 }
 
 int sn_cancel(sn_task *handle, sn_exit *how)
 {
-    return join(handle, CANCELED, how);
+    return join_any(handle, sni_task_of_handle(handle), CANCELED, how);
 }
 
 int sn_detach(sn_task *handle)
 {
     struct sni_exec *exec = sni_exec_current();
-    struct sni_task *task;
-    int rc = use_up(NULL, handle, 0, false, &task); /* whoever it is: also itself */
+    struct sni_task *task = sni_task_of_handle(handle);
+    int rc = use_up(NULL, handle, task, 0, false); /* whoever it is: also itself */
     if (rc == 0)
         sni_task_unref(exec, task);
     return rc;

@@ -22,7 +22,7 @@
  *
  * Rules
  *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c or, for
- *      the last four, scope.c.
+ *      the last four, scope.c. Its first value is stored in spawn.c.
  *   2. `joiner` is written by the one who cleared HANDLE, before it sets WAITED (release); read
  *      by the one who sets COMPLETE, if it finds WAITED (acquire). One of the two finds the
  *      other: both bits are set in the same word.
@@ -169,7 +169,7 @@ struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, siz
 void sni_hooks_run(struct sni_task *task);
 
 /* In what follows `exec` is that of the calling thread, or NULL: read once and passed along,
- * because reading it is a call. It is good until the next suspension.
+ * because reading it may be a call. It is good until the next suspension.
  *
  * A new task of `home`, not queued yet. With `handle`, somebody will join it.
  *
@@ -182,7 +182,10 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
 void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task);
 
 /* The handle of a task that has one. */
-sn_task *sni_task_handle(struct sni_task *task);
+static inline sn_task *sni_task_handle(struct sni_task *task)
+{
+    return (sn_task *)(uintptr_t)sni_record_handle(&task->record);
+}
 
 /* The task ended: publish the result, wake the joiner, and give up the scheduler's reference. It
  * must not be touched afterwards. */

@@ -333,7 +333,7 @@ TEST(task_that_is_not_spawned_after_all_is_freed_once, .limit_s = 60)
 TEST(task_planted_end_without_read_modify_write_is_found)
 {
     model_finds(&join_by_thread,
-                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_task_end"},
+                &(struct model_options){.plant = MODEL_PLANT_SPLIT_RMW, .function = "end_task"},
                 "deadlock");
 }
 
@@ -348,7 +348,7 @@ TEST(task_planted_watch_without_compare_and_swap_is_found)
 TEST(task_planted_end_that_releases_nothing_is_found)
 {
     model_finds(&join_by_thread,
-                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "sni_task_end"},
+                &(struct model_options){.plant = MODEL_PLANT_RELAXED, .function = "end_task"},
                 "a race");
 }
 

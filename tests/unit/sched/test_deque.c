@@ -56,9 +56,9 @@ TEST(a_deque_pops_the_newest_and_is_stolen_from_at_the_oldest)
     }
 }
 
-TEST(a_deque_overflow_gives_the_oldest_half_to_all)
+/* Without thieves as with them: half of it goes to all, the rest is popped. */
+static void overflow_and_pop(void)
 {
-    start_at(0);
     push(0, CAPACITY);
     struct sni_inject inject;
     sni_inject_init(&inject);
@@ -71,6 +71,21 @@ TEST(a_deque_overflow_gives_the_oldest_half_to_all)
     CHECK_PTR_EQ(sni_deque_pop(&d), NULL);
     CHECK_EQ(sni_deque_overflow(&d, &links[0], &inject, SNI_PRIO_NORMAL), 0); /* it fits */
     CHECK_PTR_EQ(sni_deque_pop(&d), &links[0]);
+    CHECK_PTR_EQ(sni_deque_pop(&d), NULL);
+}
+
+TEST(a_deque_overflow_gives_the_oldest_half_to_all)
+{
+    start_at(0);
+    overflow_and_pop();
+}
+
+TEST(a_deque_without_thieves_pops_the_newest_too)
+{
+    start_at(UINT64_MAX - CAPACITY / 2);
+    sni_deque_set_alone(&d);
+    for (int round = 0; round < 4; round++)
+        overflow_and_pop();
 }
 
 /* ---- threads ------------------------------------------------------------------------------- */
