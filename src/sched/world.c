@@ -19,9 +19,12 @@
  * driver's. They are why others may do it (alarm.h, driver.h).
  *
  * What the world wakes is queued in the order in which the kernel told, behind what is runnable
- * already. Drivers reap in small portions, and a busy worker looks again only when everything that
- * was queued has had its turn. So a connection does not wait for others that come later, and what
- * is not taken stays in the kernel's own queue, in order, instead of flooding ours.
+ * already. Drivers reap in small portions, alarms ring in small portions, and a busy worker looks
+ * again only when everything that was queued has had its turn. So a connection does not wait for
+ * others that come later, and what is not taken stays in the kernel's own queue, or in the wheel,
+ * in order, instead of flooding ours. And what has just been woken is still at hand when it runs:
+ * when a hundred thousand sleepers are due at once, to ring them all first and run them then takes
+ * twice as long, for the memory that they lie in.
  *
  * Before it sleeps, a worker that has operations under way looks again and again for some tens of
  * microseconds, if that has paid lately (spin.h). One that does not makes no two system calls for
@@ -36,7 +39,10 @@
 
 #include <sinew/errno.h>
 
+#include <limits.h>
+
 enum {
+    RINGS_ENOUGH = 128,       /* in one look; what fits into the ring of the worker      */
     WATCH_NS = 5000000,       /* between two looks at the busy                           */
     WATCH_STUCK_NS = 1000000, /* while one of them is stuck                             */
     WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
@@ -125,14 +131,15 @@ int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
 /* ---- looking ---------------------------------------------------------------------------- */
 
 /* Ring for `w`, which may be another than this thread's, and reap. */
-static unsigned look_for(struct sni_worker *w, unsigned (*reap)(struct sni_driver *driver))
+static unsigned look_for(struct sni_worker *w, unsigned (*reap)(struct sni_driver *driver),
+                         unsigned enough)
 {
     unsigned found = 0;
     int64_t next_ns = sni_clockwork_next(&w->clockwork);
     if (next_ns != INT64_MAX) {
         int64_t now_ns = now_of(w);
         if (now_ns >= next_ns)
-            found += sni_clockwork_run(&w->clockwork, now_ns);
+            found += sni_clockwork_run(&w->clockwork, now_ns, enough);
     }
     /* acquire: pairs with the release in sni_world_driver */
     struct sni_driver *driver = sni_atomic_load(&w->driver, acquire);
@@ -149,7 +156,7 @@ static bool look(struct sni_worker *w, unsigned (*reap)(struct sni_driver *drive
     /* relaxed, both: a sign of life, for the watcher; only this thread writes */
     sni_atomic_store(&w->looks, sni_atomic_load(&w->looks, relaxed) + 1, relaxed);
     w->looking = true;
-    unsigned found = look_for(w, reap);
+    unsigned found = look_for(w, reap, RINGS_ENOUGH);
     w->looking = false;
     uint32_t backlog = sni_worker_backlog(w);
     w->look_at = w->tick + (backlog > SNI_FAIR_TICK ? backlog : SNI_FAIR_TICK);
@@ -198,7 +205,7 @@ static unsigned watch(struct sni_worker *w, unsigned *stuck)
         if (looks == other->looks_seen) {
             ++*stuck;
             w->looking = true;
-            (void)look_for(other, sni_driver_reap);
+            (void)look_for(other, sni_driver_reap, UINT_MAX);
             w->looking = false;
         }
         other->looks_seen = looks; /* only the watcher touches it */

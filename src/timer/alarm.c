@@ -78,11 +78,11 @@ static bool ring_some(struct sni_clockwork *cw, int64_t now_ns, unsigned *rang)
     return true;
 }
 
-unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns)
+unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns, unsigned enough)
 {
     unsigned rang = 0;
     bool more = true;
-    while (more) {
+    while (more && rang < enough) {
         sni_mutex_lock(&cw->lock);
         more = ring_some(cw, now_ns, &rang);
         note_next(cw);

@@ -40,8 +40,9 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
  * Returns  whether it was set; false: it has rung, or was never set */
 bool sni_alarm_clear(struct sni_alarm *alarm);
 
-/* Ring what is due at `now_ns`. Any thread. Returns how many rang. */
-unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns);
+/* Ring what is due at `now_ns`, the earliest first, until `enough` or some more have rung; the rest
+ * stays due. Any thread. Returns how many rang. */
+unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns, unsigned enough);
 
 /* Call `fn` for each alarm that is set, under the lock: for reports. */
 void sni_clockwork_each(struct sni_clockwork *cw,

@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "timer/alarm.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 struct bell {
@@ -32,11 +33,11 @@ TEST(an_alarm_rings_once_when_its_time_has_come)
     CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
     sni_alarm_set(&b.alarm, &cw, 2000);
     CHECK_LE(sni_clockwork_next(&cw), 2000);
-    CHECK_EQ(sni_clockwork_run(&cw, 1999), 0);
+    CHECK_EQ(sni_clockwork_run(&cw, 1999, UINT_MAX), 0);
     CHECK_EQ(b.rung, 0);
-    CHECK_EQ(sni_clockwork_run(&cw, 2000), 1);
+    CHECK_EQ(sni_clockwork_run(&cw, 2000, UINT_MAX), 1);
     CHECK_EQ(b.rung, 1);
-    CHECK_EQ(sni_clockwork_run(&cw, 3000), 0);
+    CHECK_EQ(sni_clockwork_run(&cw, 3000, UINT_MAX), 0);
     CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
     CHECK(!sni_alarm_clear(&b.alarm));
 }
@@ -50,7 +51,7 @@ TEST(a_cleared_alarm_does_not_ring_and_nobody_wakes_up_for_it)
     sni_alarm_set(&b.alarm, &cw, 2000);
     CHECK(sni_alarm_clear(&b.alarm));
     CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
-    CHECK_EQ(sni_clockwork_run(&cw, 5000), 0);
+    CHECK_EQ(sni_clockwork_run(&cw, 5000, UINT_MAX), 0);
     CHECK_EQ(b.rung, 0);
 }
 
@@ -63,10 +64,10 @@ TEST(an_earlier_alarm_moves_the_next_run_forward)
     sni_alarm_set(&late.alarm, &cw, 9000);
     sni_alarm_set(&early.alarm, &cw, 1500);
     CHECK_LE(sni_clockwork_next(&cw), 1500);
-    CHECK_EQ(sni_clockwork_run(&cw, 1500), 1);
+    CHECK_EQ(sni_clockwork_run(&cw, 1500, UINT_MAX), 1);
     CHECK_EQ(early.rung, 1);
     CHECK_LE(sni_clockwork_next(&cw), 9000);
-    CHECK_EQ(sni_clockwork_run(&cw, 9000), 1);
+    CHECK_EQ(sni_clockwork_run(&cw, 9000, UINT_MAX), 1);
     CHECK_EQ(late.rung, 1);
 }
 
@@ -78,8 +79,31 @@ TEST(a_thousand_alarms_of_one_moment_all_ring_in_one_run)
         sni_alarm_init(&b[i].alarm, ring);
         sni_alarm_set(&b[i].alarm, &cw, 1500);
     }
-    CHECK_EQ(sni_clockwork_run(&cw, 1500), 1000);
+    CHECK_EQ(sni_clockwork_run(&cw, 1500, UINT_MAX), 1000);
     for (int i = 0; i < 1000; i++)
+        CHECK_EQ(b[i].rung, 1);
+}
+
+TEST(a_run_ends_when_enough_have_rung_and_the_rest_stays_due_in_order)
+{
+    begin();
+    static struct bell b[1000];
+    for (int i = 0; i < 1000; i++) {
+        sni_alarm_init(&b[i].alarm, ring);
+        sni_alarm_set(&b[i].alarm, &cw, 1500 + i);
+    }
+    unsigned rang = sni_clockwork_run(&cw, 3000, 100);
+    CHECK(rang >= 100 && rang < 500);
+    CHECK_LE(sni_clockwork_next(&cw), 3000); /* there is more to do now */
+    for (unsigned i = 0; i < 1000; i++)
+        CHECK_EQ(b[i].rung, i < rang);
+    while (rang < 1000) {
+        unsigned more = sni_clockwork_run(&cw, 3000, 100);
+        CHECK(more > 0);
+        rang += more;
+    }
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+    for (unsigned i = 0; i < 1000; i++)
         CHECK_EQ(b[i].rung, 1);
 }
 
@@ -113,7 +137,7 @@ TEST(a_clear_on_another_thread_waits_for_the_ring)
     CHECK_EQ(pthread_create(&thread, NULL, clearer, &b), 0);
     for (uint32_t i = 1; i <= ROUNDS; i++) {
         sni_atomic_store(&phase, 2 * i - 1, release);
-        (void)sni_clockwork_run(&cw, 1000 + (int64_t)i);
+        (void)sni_clockwork_run(&cw, 1000 + (int64_t)i, UINT_MAX);
         while (sni_atomic_load(&phase, acquire) != 2 * i)
             sni_cpu_pause();
         sni_alarm_init(&b.alarm, ring);
