@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "future/future_priv.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 #include <assert.h>
@@ -233,6 +234,17 @@ void sni_task_panic(struct sni_task *task, char *text)
 
 /* ---- ending ---------------------------------------------------------------------------- */
 
+/* The end of `task` is told to who waits for it. One that waits in the same runtime goes on there,
+ * or is given up together with the task; that of another may be stopping just now (wait.c). */
+static void tell_end(const struct sni_task *task)
+{
+    struct sni_waiter *w = task->joiner;
+    if (sni_likely(w->wait_at == 0 || sni_task_home(w->fiber) == sni_task_home(task)))
+        (void)sni_wait_claim_last(w, 0);
+    else
+        (void)sni_wait_claim_afar(w, 0);
+}
+
 void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
 {
     if (sni_unlikely(task->locals != NULL))
@@ -247,7 +259,7 @@ void sni_task_end(struct sni_exec *exec, struct sni_task *task, int result)
     uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
     sni_assert(!(before & (COMPLETE | SCOPED)), "a task ended twice, or in an open group or scope");
     if (before & WAITED)
-        (void)sni_wait_claim_last(task->joiner, 0);
+        tell_end(task);
     else if ((before & REFS) == REF)
         free_task(exec, task);
 }
@@ -373,8 +385,8 @@ static void take_back_join(struct sni_lent *lent)
         return; /* it was cancelled, and the handle is the task's again */
     if (sni_task_unwatch(task))
         return;
-    while (!sni_wait_is_over(lent->waiter)) /* whoever ends it is about to: it needs both */
-        sni_cpu_pause();
+    for (unsigned round = 0; !sni_wait_is_over(lent->waiter); round++)
+        sni_plat_back_off(round); /* whoever ends it is about to: it needs both */
     sni_task_unref(NULL, task);
 }
 
@@ -549,9 +561,9 @@ static void *waker_clone(void *data)
     return task;
 }
 
-static int waker_wake_by_ref(void *data)
+/* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. */
+static int wake_at_home(struct sni_task *task)
 {
-    struct sni_task *task = data;
     /* acq_rel: releases what the event wrote to the next poll; acquires nothing but order */
     uint64_t before = sni_atomic_fetch_or(&task->state, QUEUED, acq_rel);
     if (before & COMPLETE)
@@ -561,9 +573,42 @@ static int waker_wake_by_ref(void *data)
     return 0;
 }
 
-void sni_task_wake(struct sni_task *task)
+/* Nothing keeps the home: the waker keeps the record alone. Whoever gives the task up locks it, and
+ * leaves it QUEUED (sni_scope_abandon). So who is to queue it locks it in the step that says so. */
+static int wake_from_afar(struct sni_task *task)
 {
-    (void)waker_wake_by_ref(task);
+    for (unsigned round = 0;; round++) {
+        uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: a guess */
+        bool queues = (state & (COMPLETE | QUEUED | POLLING)) == 0;
+        if (queues && (state & LOCKED)) {
+            sni_plat_back_off(round);
+            continue;
+        }
+        uint64_t next = state | QUEUED | (queues ? LOCKED : 0);
+        /* acq_rel: as above, and as the lock of scope.c */
+        if (!sni_atomic_cas(&task->state, &state, next, acq_rel, relaxed))
+            continue;
+        if (queues) {
+            sni_task_home(task)->ops->ready(task);
+            sni_atomic_fetch_sub(&task->state, LOCKED, release); /* release: pairs with the lock */
+        }
+        return state & COMPLETE ? -ESRCH : 0;
+    }
+}
+
+static int waker_wake_by_ref(void *data)
+{
+    struct sni_task *task = data;
+    const struct sni_exec *exec = sni_exec_current();
+    if (sni_likely(exec != NULL &&
+                   ((const struct sni_task_exec *)(const void *)exec)->home == sni_task_home(task)))
+        return wake_at_home(task);
+    return wake_from_afar(task);
+}
+
+void sni_task_wake_locked(struct sni_task *task)
+{
+    (void)wake_at_home(task);
 }
 
 static void waker_drop(void *data)
@@ -653,7 +698,7 @@ static void end_abandoned(struct sni_task *task)
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
     if (sni_scope_complete(task) & WAITED)
-        (void)sni_wait_claim(task->joiner, 0);
+        tell_end(task);
 }
 
 bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
