@@ -695,6 +695,8 @@ static void end_abandoned(struct sni_task *task)
         (void)sn_future_drop(task->future);
     else if (task->stack != NULL && task->lent != NULL)
         task->lent->take_back(task->lent);
+    if (task->kind == SNI_TASK_FIBER && task->stack != NULL)
+        sni_context_finish(&task->context); /* its stack is there as long as the runtime */
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
     if (sni_scope_complete(task) & WAITED)

@@ -171,3 +171,37 @@ TEST(a_runtime_is_there_until_an_end_elsewhere_has_queued_who_joined)
     sn_runtime_destroy(rt); /* its worker has come to its end */
     CHECK_EQ(sni_atomic_load(&here.was_gone, seq_cst), 0);
 }
+
+/* ---- what sanitizers know of a stack --------------------------------------------------------- */
+
+#if SNI_ADDRESS_SANITIZED
+#include <sanitizer/asan_interface.h>
+
+static struct {
+    char *lo;
+    SNI_ATOMIC(uint32_t) is_there;
+} frame;
+
+static int wait_with_red_zones(void *event)
+{
+    volatile char text[64]; /* has red zones around it */
+    text[0] = 0;
+    frame.lo = (char *)text - 32;
+    CHECK(__asan_region_is_poisoned(frame.lo, 128) != NULL);
+    sni_atomic_store(&frame.is_there, 1, seq_cst);
+    return sn_event_wait(event, SN_FOREVER) + text[0];
+}
+
+TEST(the_stack_of_a_task_that_was_given_up_leaves_no_red_zones_behind)
+{
+    sn_event event = SN_EVENT_INIT;
+    sn_runtime *rt;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}), 0);
+    CHECK_EQ(sn_detach(sn_runtime_spawn(rt, wait_with_red_zones, &event)), 0);
+    while (sni_atomic_load(&frame.is_there, seq_cst) == 0)
+        sni_plat_thread_yield();
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_NOWAIT), 1);
+    sn_runtime_destroy(rt);
+    CHECK_PTR_EQ(__asan_region_is_poisoned(frame.lo, 128), NULL);
+}
+#endif
