@@ -122,12 +122,17 @@ static inline void sni_wait_hold(struct sni_waiter *w);
  * Returns  how it was before */
 bool sni_wait_shield(bool on);
 
-/* The same for who knows where the fiber keeps its state. */
+/* The same for who knows where the fiber keeps its state. A waker may run on a fiber that has begun
+ * to wait (sync/gate.c): that wait is as it was, and what has come of it is kept. */
+static inline bool sni_wait_is_claimed_(uint32_t state);
+
 static inline bool sni_wait_shield_at(sni_wait_word *word, bool on)
 {
-    /* relaxed, both: it does not wait now, so that nobody else writes what counts */
+    /* relaxed, both: of what is over or has not begun, nobody else writes what counts */
     uint32_t before = sni_atomic_load(word, relaxed);
-    sni_atomic_store(word, SNI_WAIT_CLAIMED | (on ? SNI_WAIT_SHIELDED : 0u), relaxed);
+    uint32_t after = on ? before | SNI_WAIT_SHIELDED : before & ~(uint32_t)SNI_WAIT_SHIELDED;
+    if (sni_likely(sni_wait_is_claimed_(before)))
+        sni_atomic_store(word, after, relaxed); /* relaxed: as above */
     return (before & SNI_WAIT_SHIELDED) != 0;
 }
 
