@@ -562,7 +562,7 @@ static void *waker_clone(void *data)
 }
 
 /* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. */
-static int wake_at_home(struct sni_task *task)
+static inline int wake_at_home(struct sni_task *task)
 {
     /* acq_rel: releases what the event wrote to the next poll; acquires nothing but order */
     uint64_t before = sni_atomic_fetch_or(&task->state, QUEUED, acq_rel);
@@ -596,14 +596,17 @@ static int wake_from_afar(struct sni_task *task)
     }
 }
 
-static int waker_wake_by_ref(void *data)
+static inline int wake(struct sni_exec *exec, struct sni_task *task)
 {
-    struct sni_task *task = data;
-    const struct sni_exec *exec = sni_exec_current();
     if (sni_likely(exec != NULL &&
-                   ((const struct sni_task_exec *)(const void *)exec)->home == sni_task_home(task)))
+                   ((struct sni_task_exec *)(void *)exec)->home == sni_task_home(task)))
         return wake_at_home(task);
     return wake_from_afar(task);
+}
+
+static int waker_wake_by_ref(void *data)
+{
+    return wake(sni_exec_current(), data);
 }
 
 void sni_task_wake_locked(struct sni_task *task)
@@ -618,8 +621,9 @@ static void waker_drop(void *data)
 
 static int waker_wake(void *data)
 {
-    int rc = waker_wake_by_ref(data);
-    waker_drop(data); /* not before: it may be what keeps the record */
+    struct sni_exec *exec = sni_exec_current();
+    int rc = wake(exec, data);
+    sni_task_unref(exec, data); /* not before: it may be what keeps the record */
     return rc;
 }
 

@@ -123,7 +123,7 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
 }
 
 /* Wait until none of the bits is set. Returns the state. */
-static uint32_t await_claimer(sni_wait_word *word, uint32_t bits)
+static SNI_ALWAYS_INLINE uint32_t await_claimer(sni_wait_word *word, uint32_t bits)
 {
     /* acquire: pairs with the release in sni_wait_claim, interrupt_pinned and claim_afar */
     uint32_t state = sni_atomic_load(word, acquire);
