@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum {
-    ROUNDS = 3, /* of each kind, and each runtime is the victim once */
+    ROUNDS = 9, /* of each kind, and each runtime is the victim in turn */
     RUNTIMES = 3,
     FIBERS = 24, /* of each runtime */
     COROS = 8,
