@@ -718,8 +718,9 @@ bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
         if (state >> 32 == generation && (state & REFS) == 0) {
             /* Somebody gives up the last reference right now, and uses the runtime for it.
              * acquire: pairs with the end of the record's life */
-            while (sni_atomic_load(&task->record.generation, acquire) == generation)
-                sni_cpu_pause();
+            for (unsigned round = 0;
+                 sni_atomic_load(&task->record.generation, acquire) == generation; round++)
+                sni_plat_back_off(round);
             return false;
         }
         if (state >> 32 != generation)
