@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A storm over several runtimes that come and go (R2, R151): two or three of them, and plain
  * threads, share channels, locks, a semaphore, an event, a condition and a connection, and join,
- * cancel and detach each other's tasks, while each runtime is shut down again and again,
- * gracefully, with a deadline, or without waiting, and created anew.
+ * cancel and detach each other's tasks, have groups and cancel them, while each runtime is shut
+ * down again and again, gracefully, with a deadline, or without waiting, and created anew.
  *
  * A *life* is what a runtime does from its creation to its end. Its dice are drawn from the seed,
  * the round, its place and its number, so the same seed asks for the same; threads decide the rest.
@@ -53,6 +53,7 @@ enum what {
     WAITED,
     READ,
     CLOSED, /* under the hands of who read */
+    GROUPED,
     JOINED,
     CANCELED,
     LOST,
@@ -422,6 +423,30 @@ static int act_as_child(void *arg)
     return sn_cancelled() ? -ECANCELED : CHILD_RESULT;
 }
 
+static int act_in_group(void *arg)
+{
+    struct actor a = new_actor(arg, true);
+    for (int i = 0; i < 2 && !sn_cancelled(); i++)
+        do_something(&a);
+    return 0;
+}
+
+/* The children are done with, in whatever way, when the group is closed. */
+static void use_group(struct actor *a)
+{
+    sn_group group;
+    CHECK_EQ(sn_group_open(&group, .limit = 2), 0);
+    for (int i = 0; i < 4; i++) {
+        int rc = sn_group_spawn(&group, act_in_group, a->life);
+        CHECK(rc >= 0 || rc == -ECANCELED);
+        if (roll(a) % 8 == 0)
+            sn_group_cancel(&group, "on a whim");
+    }
+    int rc = sn_group_close(&group);
+    CHECK(rc == 0 || rc == -ECANCELED);
+    atomic_fetch_add(&all.times[GROUPED], rc == 0);
+}
+
 static bool is_over(const struct actor *a)
 {
     return atomic_load(&a->life->is_over) || atomic_load(&all.is_over);
@@ -431,7 +456,9 @@ static void act(struct actor *a, bool is_task)
 {
     while (!is_over(a)) {
         uint32_t what = roll(a) % 8;
-        if (what == 0 && is_task)
+        if (what == 0 && is_task && roll(a) % 4 == 0)
+            use_group(a);
+        else if (what == 0 && is_task)
             put_on_board(a, sn_spawn(act_as_child, a->life));
         else if (what == 1)
             join_somebody(a);
