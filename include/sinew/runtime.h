@@ -153,10 +153,15 @@ SN_API int sn_runtime_stacks(sn_runtime *rt,
 /* Wait until all tasks of `rt` have ended, but not past `until`, nor after it was reported that
  * none of them can ever run again (SN_DEADLOCK_END); then stop its workers. Tasks
  * that are still alive, and handles that nobody used up, are listed on standard error with
- * the place of their spawn. Those still alive never run again: threads that join or cancel them
- * learn -ECANCELED, and nobody else may wake them from then on. If another thread drives a
- * single-threaded runtime, it goes on until it is through, or `until` has passed; a task that runs
- * is waited for.
+ * the place of their spawn. If another thread drives a single-threaded runtime, it goes on until it
+ * is through, or `until` has passed; a task that runs is waited for.
+ *
+ * Tasks still alive never run again. Threads, and tasks of other runtimes, that join or cancel them
+ * learn -ECANCELED; those that wake them, by a waker, by what they wait at or by ending what they
+ * join, may do so meanwhile and later, and wake nobody. What they wait at is left by them as if
+ * they had been cancelled, so it must be there until this returns; a value that one of them was
+ * just given, and did not come to use, is gone with it, and what it holds it keeps: a mutex stays
+ * locked.
  *
  * Suspends: blocks the thread.   Threads: any outside a runtime, once.
  * Returns  the number of tasks that were still alive

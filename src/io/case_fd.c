@@ -68,8 +68,8 @@ static int wait_at_door(struct sni_door *of, struct sni_waiter *w, int64_t until
         }
     }
     /* acquire: pairs with the release in knock; it is a few instructions away */
-    while (sni_atomic_load(&door->over, acquire) == 0)
-        sni_cpu_pause();
+    for (unsigned round = 0; sni_atomic_load(&door->over, acquire) == 0; round++)
+        sni_plat_back_off(round);
     return sni_wait_result(w);
 }
 

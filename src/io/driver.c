@@ -259,3 +259,12 @@ int sni_driver_fd(const struct sni_driver *driver)
 {
     return driver->ops->fd != NULL ? driver->ops->fd(driver) : -1;
 }
+
+void sni_driver_hush(struct sni_driver *driver)
+{
+    if (driver->ops->hush == NULL)
+        return;
+    sni_mutex_lock(&driver->lock);
+    driver->ops->hush(driver);
+    sni_mutex_unlock(&driver->lock);
+}

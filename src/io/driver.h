@@ -100,6 +100,10 @@ struct sni_driver_ops {
      * there is none. */
     int (*fd)(const struct sni_driver *driver);
 
+    /* Locked; its owner only, which is awake. A wake that came when the sleep was over, and that a
+     * reap has met, makes `fd` readable no longer. NULL: it never does. */
+    void (*hush)(struct sni_driver *driver);
+
     /* Not locked, nobody else knows it any more. No operation is pending. Free everything. */
     void (*finish)(struct sni_driver *driver);
 };
@@ -172,6 +176,9 @@ bool sni_driver_is_retired(struct sni_driver *driver);
 
 /* A descriptor that is readable while something can be reaped, or -1. */
 int sni_driver_fd(const struct sni_driver *driver);
+
+/* By its owner, when it was reaped: that descriptor is not readable because of a wake. */
+void sni_driver_hush(struct sni_driver *driver);
 
 /* How many operations it has now. */
 uint32_t sni_driver_pending(const struct sni_driver *driver);

@@ -27,6 +27,7 @@ static void gather_world(struct sni_sched *sched, struct sni_worker *w)
     int64_t next_ns = sni_clockwork_next(&w->clockwork);
     struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
     if (driver != NULL) {
+        sni_driver_hush(driver);
         sni_driver_flush(driver);
         int fd = sni_driver_fd(driver);
         if (fd >= 0 && !sched->gathers_driver)

@@ -289,7 +289,7 @@ static void tell(struct sni_task *task, int why, struct sni_tellings *tellings)
     if (task->kind == SNI_TASK_CORO) {
         /* seq_cst: as below */
         sni_atomic_fetch_or(&task->state, CANCELED, seq_cst);
-        sni_task_wake(task); /* if it has ended, that does nothing */
+        sni_task_wake_locked(task); /* if it has ended, that does nothing */
     } else if (!(state & COMPLETE)) {
         if (task->is_member && sni_member_of(task)->why == 0)
             sni_member_of(task)->why = why;

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "future/future_priv.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 #include <stdlib.h>
@@ -83,6 +84,17 @@ void sni_task_panic(struct sni_task *task, char *text)
 
 /* ---- ending ---------------------------------------------------------------------------- */
 
+/* The end of `task` is told to who waits for it. One that waits in the same runtime goes on there,
+ * or is given up together with the task; that of another may be stopping just now (wait.c). */
+static void tell_end(const struct sni_task *task)
+{
+    struct sni_waiter *w = task->joiner;
+    if (sni_likely(w->wait_at == 0 || sni_task_home(w->fiber) == sni_task_home(task)))
+        (void)sni_wait_claim_last(w, 0);
+    else
+        (void)sni_wait_claim_afar(w, 0);
+}
+
 /* And give up `refs`. */
 static inline void end_task(struct sni_exec *exec, struct sni_task *task, int result, uint64_t refs)
 {
@@ -98,7 +110,7 @@ static inline void end_task(struct sni_exec *exec, struct sni_task *task, int re
     uint64_t before = sni_atomic_fetch_sub(&task->state, refs - COMPLETE, acq_rel);
     sni_assert(!(before & (COMPLETE | SCOPED)), "a task ended twice, or in an open group or scope");
     if (before & WAITED)
-        (void)sni_wait_claim_last(task->joiner, 0);
+        tell_end(task);
     else if ((before & REFS) == refs)
         free_task(exec, task);
 }
@@ -233,8 +245,8 @@ static void take_back_join(struct sni_lent *lent)
         return; /* it was cancelled, and the handle is the task's again */
     if (sni_task_unwatch(task))
         return;
-    while (!sni_wait_is_over(lent->waiter)) /* whoever ends it is about to: it needs both */
-        sni_cpu_pause();
+    for (unsigned round = 0; !sni_wait_is_over(lent->waiter); round++)
+        sni_plat_back_off(round); /* whoever ends it is about to: it needs both */
     sni_task_unref(NULL, task);
 }
 
@@ -405,9 +417,9 @@ static void *waker_clone(void *data)
     return task;
 }
 
-static int waker_wake_by_ref(void *data)
+/* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. */
+static inline int wake_at_home(struct sni_task *task)
 {
-    struct sni_task *task = data;
     /* acq_rel: releases what the event wrote to the next poll; acquires nothing but order */
     uint64_t before = sni_atomic_fetch_or(&task->state, QUEUED, acq_rel);
     if (before & COMPLETE)
@@ -417,9 +429,45 @@ static int waker_wake_by_ref(void *data)
     return 0;
 }
 
-void sni_task_wake(struct sni_task *task)
+/* Nothing keeps the home: the waker keeps the record alone. Whoever gives the task up locks it, and
+ * leaves it QUEUED (sni_scope_abandon). So who is to queue it locks it in the step that says so. */
+static int wake_from_afar(struct sni_task *task)
 {
-    (void)waker_wake_by_ref(task);
+    for (unsigned round = 0;; round++) {
+        uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: a guess */
+        bool queues = (state & (COMPLETE | QUEUED | POLLING)) == 0;
+        if (queues && (state & LOCKED)) {
+            sni_plat_back_off(round);
+            continue;
+        }
+        uint64_t next = state | QUEUED | (queues ? LOCKED : 0);
+        /* acq_rel: as above, and as the lock of scope.c */
+        if (!sni_atomic_cas(&task->state, &state, next, acq_rel, relaxed))
+            continue;
+        if (queues) {
+            sni_task_home(task)->ops->ready(task);
+            sni_atomic_fetch_sub(&task->state, LOCKED, release); /* release: pairs with the lock */
+        }
+        return state & COMPLETE ? -ESRCH : 0;
+    }
+}
+
+static inline int wake(struct sni_exec *exec, struct sni_task *task)
+{
+    if (sni_likely(exec != NULL &&
+                   ((struct sni_task_exec *)(void *)exec)->home == sni_task_home(task)))
+        return wake_at_home(task);
+    return wake_from_afar(task);
+}
+
+static int waker_wake_by_ref(void *data)
+{
+    return wake(sni_exec_current(), data);
+}
+
+void sni_task_wake_locked(struct sni_task *task)
+{
+    (void)wake_at_home(task);
 }
 
 static void waker_drop(void *data)
@@ -429,8 +477,9 @@ static void waker_drop(void *data)
 
 static int waker_wake(void *data)
 {
-    int rc = waker_wake_by_ref(data);
-    waker_drop(data); /* not before: it may be what keeps the record */
+    struct sni_exec *exec = sni_exec_current();
+    int rc = wake(exec, data);
+    sni_task_unref(exec, data); /* not before: it may be what keeps the record */
     return rc;
 }
 
@@ -506,10 +555,12 @@ static void end_abandoned(struct sni_task *task)
         (void)sn_future_drop(task->future);
     else if (task->stack != NULL && task->lent != NULL)
         task->lent->take_back(task->lent);
+    if (task->kind == SNI_TASK_FIBER && task->stack != NULL)
+        sni_context_finish(&task->context); /* its stack is there as long as the runtime */
     sni_local_drop_all(task);
     sni_atomic_store(&task->result, -ECANCELED, relaxed); /* relaxed: released by the next */
     if (sni_scope_complete(task) & WAITED)
-        (void)sni_wait_claim(task->joiner, 0);
+        tell_end(task);
 }
 
 bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
@@ -523,8 +574,9 @@ bool sni_task_hold(struct sni_task *task, const struct sni_home *home)
         if (state >> 32 == generation && (state & REFS) == 0) {
             /* Somebody gives up the last reference right now, and uses the runtime for it.
              * acquire: pairs with the end of the record's life */
-            while (sni_atomic_load(&task->record.generation, acquire) == generation)
-                sni_cpu_pause();
+            for (unsigned round = 0;
+                 sni_atomic_load(&task->record.generation, acquire) == generation; round++)
+                sni_plat_back_off(round);
             return false;
         }
         if (state >> 32 != generation)

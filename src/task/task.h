@@ -14,7 +14,8 @@
  *     POLLING      coroutines: a worker polls it, or has queued it again after it did
  *     ORPHANED     its runtime is gone; `home_` is the home of orphans
  *     PANICKED     it ended, or is about to end, by sn_panic; `panic_text` says why
- *     LOCKED       somebody looks at its scopes or changes them (scope.c), and the next two
+ *     LOCKED       somebody looks at its scopes or changes them (scope.c), and the next two; or
+ *                  wakes it from outside its runtime, which does not go away meanwhile
  *     SCOPED       fibers: it is in scopes, which `stack->scopes` lists
  *     DOOMED       fibers (the bit of QUEUED): its waits are to end now, because it is cancelled or
  *                  the innermost scope is
@@ -217,8 +218,8 @@ static inline void sni_task_finish_up(struct sni_task *task)
         sni_hooks_run(task);
 }
 
-/* A coroutine task is to be polled. */
-void sni_task_wake(struct sni_task *task);
+/* A coroutine task, which is LOCKED by the caller, is to be polled. */
+void sni_task_wake_locked(struct sni_task *task);
 
 /* For executors, instead of sni_wait_published: the fiber of `task`, which waits, is saved and may
  * be resumed from now on.

@@ -28,6 +28,8 @@
  * for each wake; and a stage that the claimer exchanges, which is one more. */
 #include "wait/await.h"
 
+#include "plat/thread.h"
+
 enum {
     WAITING,
     OVER,
@@ -105,8 +107,8 @@ bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 void sni_await_settle(struct sni_await *await)
 {
     /* acquire: pairs with the release in resume; it is a few instructions away */
-    while (sni_atomic_load(&await->stage, acquire) != OVER)
-        sni_cpu_pause();
+    for (unsigned round = 0; sni_atomic_load(&await->stage, acquire) != OVER; round++)
+        sni_plat_back_off(round);
 }
 
 void sni_await_finish(struct sni_await *await)

@@ -42,6 +42,6 @@ void sni_relay_published(struct sni_relay *relay, struct sni_waiter *w)
 void sni_relay_settle(const struct sni_relay *relay)
 {
     /* acquire: pairs with the release above; it is a few instructions away */
-    while (sni_atomic_load(&relay->over, acquire) == 0)
-        sni_cpu_pause();
+    for (unsigned round = 0; sni_atomic_load(&relay->over, acquire) == 0; round++)
+        sni_plat_back_off(round);
 }

@@ -30,6 +30,13 @@
  * claimed, does not go on before the canceller has let go. So the frame is there while `interrupt`
  * is called.
  *
+ * Giving up. A runtime may stop while its fibers sleep, and be freed; between a claim and the end
+ * of its `resume` it must not. Mostly the claimer runs on that very runtime, or holds the lock of
+ * what the fiber waits at, which is taken to take back what it has lent. The end of a task holds
+ * nothing that who joins from elsewhere could wait for. So it claims *afar*: what was PARKED is
+ * ROUSED until `resume` has returned, and neither does the owner go on before that, nor is it given
+ * up. A bit of its own, since who cancels the join may have pinned it at the same time.
+ *
  * Rejected: a word that says where the waiter is, taken out by its owner after each wait (one more
  * read-modify-write for all waits, for the sake of those that are cancelled).
  *
@@ -115,13 +122,27 @@ bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
     }
 }
 
+/* Wait until none of the bits is set. Returns the state. */
+static SNI_ALWAYS_INLINE uint32_t await_claimer(sni_wait_word *word, uint32_t bits)
+{
+    /* acquire: pairs with the release in sni_wait_claim, interrupt_pinned and claim_afar */
+    uint32_t state = sni_atomic_load(word, acquire);
+    for (unsigned round = 0; sni_unlikely((state & bits) != 0); round++) {
+        sni_plat_back_off(round);
+        state = sni_atomic_load(word, acquire); /* acquire: as above */
+    }
+    return state;
+}
+
 void sni_wait_abandon(sni_wait_word *word)
 {
     uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: the loop decides */
     uint32_t next;
     do {
-        if (sni_wait_is_claimed_(found))
+        if (sni_wait_is_claimed_(found)) {
+            await_claimer(word, SNI_WAIT_ROUSED);
             return;
+        }
         next = (found & ~(uint32_t)SNI_WAIT_STATE) | SNI_WAIT_OPEN | SNI_WAIT_SHIELDED;
         /* acquire: pairs with the parking, for what was lent */
     } while (!sni_atomic_cas(word, &found, next, acquire, relaxed));
@@ -129,13 +150,7 @@ void sni_wait_abandon(sni_wait_word *word)
 
 int sni_wait_settled(const struct sni_waiter *w)
 {
-    sni_wait_word *word = sni_wait_word_of(w);
-    /* acquire: pairs with the release in sni_wait_claim, and in interrupt_pinned */
-    uint32_t state = sni_atomic_load(word, acquire);
-    for (unsigned round = 0; sni_unlikely((state & SNI_WAIT_PINNED) != 0); round++) {
-        sni_plat_back_off(round);
-        state = sni_atomic_load(word, acquire); /* acquire: as above */
-    }
+    uint32_t state = await_claimer(sni_wait_word_of(w), SNI_WAIT_PINNED | SNI_WAIT_ROUSED);
     sni_assert(sni_wait_is_claimed_(state), "a fiber was resumed although nobody ended its wait");
     return sni_wait_result_of_(state);
 }
@@ -237,6 +252,31 @@ bool sni_wait_claim(struct sni_waiter *w, int result)
 bool sni_wait_claim_last(struct sni_waiter *w, int result)
 {
     return claim(w, result, true);
+}
+
+bool sni_wait_claim_afar(struct sni_waiter *w, int result)
+{
+    sni_assert_debug(w->wait_at != 0, "who is claimed from afar has no record to tell it in");
+    /* Read first: once the claim has won and `resume` is over, the waiter may be gone. */
+    const struct sni_exec_ops *ops = w->ops;
+    void *fiber = w->fiber;
+    sni_wait_word *word = sni_wait_word_of(w);
+    uint32_t found = sni_atomic_load(word, relaxed); /* relaxed: a first guess */
+    uint32_t next;
+    do {
+        if (sni_wait_is_claimed_(found))
+            return false;
+        next = sni_wait_claimed_with_(found, result);
+        if ((found & SNI_WAIT_STATE) == SNI_WAIT_PARKED)
+            next |= SNI_WAIT_ROUSED;
+        /* acq_rel: as in claim; relaxed on failure: look again */
+    } while (!sni_atomic_cas(word, &found, next, acq_rel, relaxed));
+    if ((next & SNI_WAIT_ROUSED) == 0)
+        return true;
+    ops->resume_last(fiber);
+    /* release: pairs with the acquire of the owner, or of who gives it up */
+    sni_atomic_fetch_and(word, ~(uint32_t)SNI_WAIT_ROUSED, release);
+    return true;
 }
 
 void sni_wait_wake_slow(struct sni_wake wake)

@@ -44,7 +44,8 @@ enum {
         8,                /* nor any other of this fiber, until that is taken back                */
     SNI_WAIT_HOOKED = 16, /* to cancel it is to call `interrupt`                                 */
     SNI_WAIT_PINNED = 32, /* somebody does that just now: the owner must not go on               */
-    SNI_WAIT_BITS = 6,
+    SNI_WAIT_ROUSED = 64, /* claimed, and its claimer is at `resume`: likewise                   */
+    SNI_WAIT_BITS = 7,
 };
 
 struct sni_waiter {
@@ -101,8 +102,9 @@ static inline struct sni_lent **sni_wait_lent_near(const struct sni_exec *exec)
  * Returns  true if the fiber must be resumed by the caller */
 bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why);
 
-/* Nobody resumes the fiber any more: who ends its wait from now on leaves it at that, and who
- * cancels leaves it alone. For who abandons a fiber that sleeps, while nobody cancels it. */
+/* Nobody resumes the fiber any more: who ends its wait from now on leaves it at that, who cancels
+ * leaves it alone, and who is just resuming it by sni_wait_claim_afar has done so. For who abandons
+ * a fiber that sleeps, while nobody cancels it. */
 void sni_wait_abandon(sni_wait_word *word);
 
 /* Whether `until` has passed: what a wait that ended with -ETIMEDOUT asks if it must know whether
@@ -120,12 +122,17 @@ static inline void sni_wait_hold(struct sni_waiter *w);
  * Returns  how it was before */
 bool sni_wait_shield(bool on);
 
-/* The same for who knows where the fiber keeps its state. */
+/* The same for who knows where the fiber keeps its state. A waker may run on a fiber that has begun
+ * to wait (sync/gate.c): that wait is as it was, and what has come of it is kept. */
+static inline bool sni_wait_is_claimed_(uint32_t state);
+
 static inline bool sni_wait_shield_at(sni_wait_word *word, bool on)
 {
-    /* relaxed, both: it does not wait now, so that nobody else writes what counts */
+    /* relaxed, both: of what is over or has not begun, nobody else writes what counts */
     uint32_t before = sni_atomic_load(word, relaxed);
-    sni_atomic_store(word, SNI_WAIT_CLAIMED | (on ? SNI_WAIT_SHIELDED : 0u), relaxed);
+    uint32_t after = on ? before | SNI_WAIT_SHIELDED : before & ~(uint32_t)SNI_WAIT_SHIELDED;
+    if (sni_likely(sni_wait_is_claimed_(before)))
+        sni_atomic_store(word, after, relaxed); /* relaxed: as above */
     return (before & SNI_WAIT_SHIELDED) != 0;
 }
 
@@ -137,7 +144,9 @@ static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *le
  * or -ECANCELED. */
 void sni_wait_interrupt(struct sni_waiter *w, int why);
 
-/* End the wait of `w` with `result` (from -2^25 to 2^25 - 1), and make its owner go on.
+/* End the wait of `w` with `result` (from -2^24 to 2^24 - 1), and make its owner go on. The caller
+ * holds something that keeps the owner's executor until this returns: it runs on it; or it holds a
+ * lock that is taken before the owner is given up, to take back what it has lent.
  *
  * Returns  true if this call won; false if it was claimed before */
 bool sni_wait_claim(struct sni_waiter *w, int result);
@@ -145,6 +154,10 @@ bool sni_wait_claim(struct sni_waiter *w, int result);
 /* The same, but the owner need not hurry: it goes on behind what is runnable already. For the
  * end of a task, say: whoever joins many finds more of them ended. */
 bool sni_wait_claim_last(struct sni_waiter *w, int result);
+
+/* The same for who holds no such thing, because the owner of `w` is a fiber elsewhere: it goes on,
+ * or is given up, when this is over. It must commit by sni_wait_commit. */
+bool sni_wait_claim_afar(struct sni_waiter *w, int result);
 
 /* A wake that is owed; zeroed: none. */
 struct sni_wake {
@@ -237,7 +250,7 @@ static inline int sni_wait_result(const struct sni_waiter *w)
 /* What follows `found` when it is claimed. */
 static inline uint32_t sni_wait_claimed_with_(uint32_t found, int result)
 {
-    uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED);
+    uint32_t kept = found & (SNI_WAIT_SHIELDED | SNI_WAIT_PINNED); /* ROUSED is never found */
     sni_assert_debug(sni_wait_result_of_((uint32_t)result << SNI_WAIT_BITS) == result,
                      "a result that a wait has no room for");
     return ((uint32_t)result << SNI_WAIT_BITS) | kept | SNI_WAIT_CLAIMED;
@@ -351,7 +364,8 @@ static inline int sni_wait_commit_on(struct sni_waiter *w, struct sni_exec *exec
     if (sni_likely(!sni_wait_is_claimed_(sni_atomic_load(word, acquire))))
         exec->ops->suspend(exec, w);
     uint32_t state = sni_atomic_load(word, acquire);
-    if (sni_unlikely((state & (SNI_WAIT_PINNED | SNI_WAIT_STATE)) != SNI_WAIT_CLAIMED))
+    if (sni_unlikely((state & (SNI_WAIT_PINNED | SNI_WAIT_ROUSED | SNI_WAIT_STATE)) !=
+                     SNI_WAIT_CLAIMED))
         return sni_wait_settled(w);
     return sni_wait_result_of_(state);
 }

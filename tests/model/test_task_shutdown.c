@@ -7,6 +7,7 @@
 
 #include "harness.h"
 #include "plat/thread.h"
+#include "task/scope.h"
 #include "task/state.h"
 
 #include <setjmp.h>
@@ -214,6 +215,57 @@ TEST(task_is_cancelled_while_its_runtime_gives_it_up, .limit_s = 60)
     }
 }
 
+/* ---- a wake in the middle of it -------------------------------------------------------------- */
+
+/* Who wakes a coroutine has a waker, which keeps the record. The home is there until it has queued
+ * the task, or it leaves the home alone. */
+static sn_waker waker;
+
+static sn_poll leave_waker(sn_future *fut, sn_cx *cx)
+{
+    (void)fut;
+    waker = sn_waker_clone(cx->waker);
+    return SN_PENDING;
+}
+
+static void reset_waked(void)
+{
+    static const sn_future_vtable vtable = {.poll = leave_waker, .name = "leaves"};
+    waiting w;
+    home_reset(&resuming);
+    task = home_coroutine(sn_future_init(&w.future, &vtable), sizeof(w), true);
+    handle = sni_task_handle(task);
+    result = 1;
+    sni_atomic_store(&resumes, 0, relaxed); /* relaxed: in setup */
+    MODEL_CHECK(!sni_task_poll(NULL, task));
+}
+
+static void wake(void)
+{
+    result = sn_waker_wake(&waker);
+}
+
+static void check_waked(void)
+{
+    check_freed();
+    MODEL_CHECK(resumes.raw_ <= 1);
+    MODEL_CHECK(result == 0 || result == -ESRCH);
+}
+
+TEST(task_is_woken_while_its_runtime_gives_it_up, .limit_s = 60)
+{
+    static const struct model woken = {reset_waked, {stop_home, wake}, check_waked};
+    explore(&woken);
+}
+
+TEST(task_is_woken_and_cancelled_while_its_runtime_gives_it_up, .limit_s = 60)
+{
+    static const struct model both = {reset_waked, {stop_home, wake, detacher}, check_detached};
+    static const struct model cancelled = {reset_waked, {stop_home, canceller, wake}, check_freed};
+    model_holds(&both, &(struct model_options){.random = 5000});
+    model_holds(&cancelled, &(struct model_options){.random = 5000});
+}
+
 /* ---- who waits for an end elsewhere is given up ---------------------------------------------- */
 
 /* A fiber of a runtime that stops waits for a task of another, which just ends: that one claims the
@@ -249,12 +301,15 @@ static void suspend(struct sni_exec *exec, struct sni_waiter *w)
     }
 }
 
-/* One that was on its way when the fiber was given up comes to nothing. */
+/* One that is on its way when the fiber is given up comes to nothing; its runtime is there until
+ * that is over. */
 static void resume(void *who)
 {
     MODEL_CHECK(who == &fiber);
+    MODEL_CHECK(sni_atomic_load(&place, acquire) != GONE); /* acquire: pairs with moves */
     if (!moves(RUNS, GOES_ON))
         (void)moves(SLEEPS, GOES_ON);
+    MODEL_CHECK(sni_atomic_load(&place, acquire) != GONE); /* acquire: as above */
 }
 
 static const struct sni_exec_ops exec_ops = {
@@ -324,6 +379,50 @@ TEST(task_ends_while_who_joins_it_is_given_up, .limit_s = 60)
         reset_elsewhere, {ender, fiber_elsewhere, stop_elsewhere}, check_elsewhere};
     model_holds(&elsewhere, &(struct model_options){.preemptions = 2, .random = 5000});
     model_holds(&elsewhere, &(struct model_options){.preemptions = 1, .store_buffers = true});
+}
+
+/* The task never ends, but is given up, too. */
+static void check_both_given_up(void)
+{
+    bool is_gone = place.raw_ == GONE;
+    int rc = sn_detach(handle);
+    MODEL_CHECK(rc == -ESRCH || (rc == 0 && is_gone));
+    check_freed();
+    MODEL_CHECK(is_gone ? result == 1 : result == -ECANCELED || result == -ESRCH);
+}
+
+TEST(task_is_given_up_while_who_joins_it_is_given_up, .limit_s = 60)
+{
+    static const struct model both = {
+        reset_elsewhere, {stop_home, fiber_elsewhere, stop_elsewhere}, check_both_given_up};
+    model_holds(&both, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&both, &(struct model_options){.preemptions = 1, .store_buffers = true});
+}
+
+/* Who joins is cancelled as well: who cancels it pins its wait, while the end claims it. */
+static void canceller_elsewhere(void)
+{
+    sni_scope_cancel_task(&fiber, -ECANCELED);
+}
+
+static void check_cancelled_elsewhere(void)
+{
+    bool is_gone = place.raw_ == GONE;
+    int rc = sn_detach(handle);
+    MODEL_CHECK(rc == -ESRCH || (rc == 0 && (is_gone || result == -ECANCELED)));
+    home_check_over(life_of(task));
+    MODEL_CHECK(is_gone ? result == 1 : result == HOME_RESULT || result == -ECANCELED);
+}
+
+TEST(task_ends_while_who_joins_it_is_cancelled_and_given_up, .limit_s = 60)
+{
+    static const struct model cancelled = {
+        reset_elsewhere, {ender, fiber_elsewhere, canceller_elsewhere}, check_cancelled_elsewhere};
+    static const struct model both = {reset_elsewhere,
+                                      {ender, fiber_elsewhere, canceller_elsewhere, stop_elsewhere},
+                                      check_cancelled_elsewhere};
+    model_holds(&cancelled, &(struct model_options){.preemptions = 2, .random = 5000});
+    model_holds(&both, &(struct model_options){.preemptions = 1, .random = 20000});
 }
 
 /* ---- records that had another home before ---------------------------------------------------- */

@@ -173,6 +173,15 @@ static void first_event(void)
     happen(&wakers[0]);
 }
 
+/* By somebody of the same runtime. */
+static void inside_event(void)
+{
+    struct sni_task_exec me = home_exec(NULL);
+    sni_exec_set(&me.exec);
+    happen(&wakers[0]);
+    sni_exec_set(NULL);
+}
+
 static void second_event(void)
 {
     happen(&wakers[1]);
@@ -216,6 +225,9 @@ static void check_cancelled(void)
 /* ---- models ---------------------------------------------------------------------------------- */
 
 static const struct model one_event = {reset_queued, {worker, worker, first_event}, check_over};
+static const struct model one_inside = {reset_queued, {worker, worker, inside_event}, check_over};
+static const struct model two_sides = {
+    reset_queued, {worker, inside_event, second_event}, check_over};
 static const struct model waiting = {reset_waiting, {worker, worker, first_event}, check_over};
 static const struct model two_events = {
     reset_queued, {worker, first_event, second_event}, check_over};
@@ -227,6 +239,8 @@ TEST(task_a_wake_before_during_or_after_a_poll_is_not_lost, .limit_s = 60)
     events_wanted = 1;
     model_holds(&one_event, &(struct model_options){.preemptions = 3, .random = 20000});
     model_holds(&one_event, &(struct model_options){.store_buffers = true, .random = 20000});
+    model_holds(&one_inside, &(struct model_options){.preemptions = 3, .random = 20000});
+    model_holds(&one_inside, &(struct model_options){.store_buffers = true, .random = 20000});
     model_holds(&waiting, &(struct model_options){.preemptions = 3});
 }
 
@@ -235,6 +249,7 @@ TEST(task_two_wakes_queue_it_once, .limit_s = 60)
     events_wanted = 2;
     model_holds(&two_events, &(struct model_options){.preemptions = 3, .random = 20000});
     model_holds(&two_events, &(struct model_options){.store_buffers = true, .random = 20000});
+    model_holds(&two_sides, &(struct model_options){.preemptions = 3, .random = 20000});
 }
 
 TEST(task_two_workers_never_poll_it_at_once, .limit_s = 60)
@@ -277,7 +292,8 @@ static void finds(const struct model *model, unsigned events_then, enum model_pl
 
 TEST(task_planted_wake_without_read_modify_write_is_found)
 {
-    finds(&one_event, 1, MODEL_PLANT_SPLIT_RMW, "waker_wake_by_ref", "");
+    finds(&one_event, 1, MODEL_PLANT_SPLIT_RMW, "wake_from_afar", "");
+    finds(&one_inside, 1, MODEL_PLANT_SPLIT_RMW, "wake_at_home", "");
 }
 
 TEST(task_planted_end_of_a_poll_that_overlooks_a_wake_is_found)
@@ -287,7 +303,8 @@ TEST(task_planted_end_of_a_poll_that_overlooks_a_wake_is_found)
 
 TEST(task_planted_wake_that_releases_nothing_is_found)
 {
-    finds(&one_event, 1, MODEL_PLANT_RELAXED, "waker_wake_by_ref", "a race");
+    finds(&one_event, 1, MODEL_PLANT_RELAXED, "wake_from_afar", "a race");
+    finds(&one_inside, 1, MODEL_PLANT_RELAXED, "wake_at_home", "a race");
 }
 
 TEST(task_planted_poll_that_releases_no_frame_is_found)

@@ -63,7 +63,9 @@
  * then `wait` looks at the events itself: there is nobody to complete, they are only remembered.
  *
  * Waking. The bell's descriptor is level-triggered, and only the owner clears it: were it edge-
- * triggered, a reap of another thread could take the event, and the owner would sleep on.
+ * triggered, a reap of another thread could take the event, and the owner would sleep on. It may
+ * be rung when the sleep is over. The next one clears it; an owner that never sleeps, because a
+ * foreign loop does, is told by its reap, and clears it when it is hushed.
  *
  * Rejected: EPOLLEXCLUSIVE (spreads over epoll instances, not over waiters of one); one shot for
  * all (a system call per wait); ready bits without tickets (either an edge before the POLL is
@@ -75,6 +77,7 @@
 #include "io/bell.h"
 #include "io/epoll/slots.h"
 #include "plat/clock.h"
+#include "plat/event.h"
 
 #include <sinew/errno.h>
 
@@ -99,6 +102,7 @@ struct epoll {
     struct sni_slots slots;
     struct epoll_event found[WAIT_EVENTS]; /* taken by wait, for the next reap */
     unsigned found_count;
+    bool is_rung;                           /* a reap has met the bell */
     struct epoll_event events[REAP_EVENTS]; /* of a reap                       */
 };
 
@@ -416,8 +420,10 @@ static uint32_t epoll_forget(struct sni_driver *driver, int fd)
 
 static unsigned process(struct epoll *e, const struct epoll_event *event)
 {
-    if (event->data.u64 == the_bell)
+    if (event->data.u64 == the_bell) {
+        e->is_rung = true;
         return 0;
+    }
     int fd = (int)(uint32_t)event->data.u64;
     struct sni_slot *slot = sni_slots_find(&e->slots, fd);
     if (slot == NULL || slot->generation != (uint32_t)(event->data.u64 >> 32))
@@ -528,6 +534,14 @@ static void epoll_wake(struct sni_driver *driver)
     sni_bell_ring(&epoll_of(driver)->bell);
 }
 
+static void epoll_hush(struct sni_driver *driver)
+{
+    struct epoll *e = epoll_of(driver);
+    if (e->is_rung)
+        sni_plat_event_clear(e->bell.fd); /* the token, which tells the next sleep, stays */
+    e->is_rung = false;
+}
+
 static void epoll_finish(struct sni_driver *driver)
 {
     struct epoll *e = epoll_of(driver);
@@ -557,6 +571,7 @@ static const struct sni_driver_ops epoll_ops = {
     .wait = epoll_await,
     .wake = epoll_wake,
     .fd = epoll_fd,
+    .hush = epoll_hush,
     .finish = epoll_finish,
 };
 

@@ -519,3 +519,40 @@ TEST(a_join_keeps_its_deadline_and_is_cancelled_where_it_could_run_the_task)
     const sn_runtime_options opts = {.single_threaded = true, .lifo = true, .virtual_time = true};
     CHECK_EQ(run_with(&opts, join_within_bounds, NULL), 0);
 }
+
+/* ---- in a waker ----------------------------------------------------------------------------- */
+
+/* Who waits for a condition unlocks its mutex when it has begun to wait, and wakes whoever wants
+ * it: so a waker runs on a fiber that waits already, and is cancelled, or not, as before. */
+static int wake_in_scopes(void *data)
+{
+    ++*(int *)data;
+    SN_SHIELD(SN_FOREVER) {
+        SN_DEADLINE(NEVER) {
+            CHECK(!sn_cancelled());
+        }
+    }
+    return 0;
+}
+
+TASK_TEST(a_waker_that_enters_a_scope_does_not_end_the_wait_around_it)
+{
+    static const sn_waker_vtable vtable = {.wake_by_ref = wake_in_scopes};
+    (void)arg;
+    int wakes = 0;
+    sn_waker waker = {&vtable, &wakes};
+    sn_cx cx = {&waker};
+    sn_mutex m = SN_MUTEX_INIT;
+    sn_cond cond = SN_COND_INIT;
+    sn_sync_state state;
+    CHECK_EQ(sn_mutex_lock(&m, SN_FOREVER), 0);
+    sn_future *other = sn_mutex_lock_op(&state, &m);
+    CHECK(sn_poll_pending(sn_future_poll(other, &cx)));
+    CHECK_EQ(sn_cond_wait(&cond, &m, sn_after(SN_MS(2))), -ETIMEDOUT);
+    CHECK_EQ(wakes, 1);
+    CHECK_EQ(sn_future_drop(other), 0);
+    CHECK_EQ(sn_mutex_unlock(&m), 0);
+    CHECK_EQ(sn_cond_finish(&cond), 0);
+    CHECK_EQ(sn_mutex_finish(&m), 0);
+    return 0;
+}

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sinew/errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The foreign loop: waits for the descriptor, gives a turn. Returns the number of turns. */
@@ -231,6 +233,56 @@ static int spawn_both(void *arg)
     sn_yield();
     CHECK_EQ(sn_detach(sn_spawn_coro(waker_of_one, &wakes)), 0);
     return 0;
+}
+
+/* ---- a wake that came too late ------------------------------------------------------------- */
+
+/* What wakes a thread that sleeps in a driver, or its loop: an eventfd. */
+static bool is_event(int fd)
+{
+    char path[32], name[64] = {0};
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "[eventfd]") != NULL;
+}
+
+static int wait_for_pipe(void *arg)
+{
+    return sn_wait_fd(*(int *)arg, SN_READABLE, SN_FOREVER);
+}
+
+/* Turn until the descriptor is quiet, some times at most. */
+static bool becomes_quiet(sn_runtime *rt)
+{
+    struct pollfd p = {.fd = sn_runtime_fd(rt), .events = POLLIN};
+    for (int i = 0; i < 10 && poll(&p, 1, 0) == 1; i++)
+        CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), 0);
+    return poll(&p, 1, 0) == 0;
+}
+
+/* Who rings for a sleeper tells the kernel a little later, and the sleep may be over by then. */
+TEST(the_descriptor_of_a_runtime_is_quiet_after_a_wake_that_came_too_late)
+{
+    sn_runtime *rt;
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    CHECK_EQ(
+        sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true, .io = SN_IO_EPOLL}),
+        0);
+    CHECK_GE(sn_runtime_fd(rt), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, wait_for_pipe, &ends[0]), SN_READABLE);
+    CHECK(becomes_quiet(rt));
+    int events = 0;
+    for (int fd = 3; fd < 64; fd++) {
+        uint64_t ring = 1;
+        if (is_event(fd) && ++events > 0)
+            CHECK_EQ(write(fd, &ring, sizeof(ring)), sizeof(ring));
+    }
+    CHECK_GE(events, 2);
+    CHECK(becomes_quiet(rt));
+    sn_runtime_destroy(rt);
+    CHECK_EQ(close(ends[0]), 0);
+    CHECK_EQ(close(ends[1]), 0);
 }
 
 TEST(the_descriptor_is_readable_when_the_time_of_a_turn_was_up)
