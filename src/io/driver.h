@@ -119,8 +119,10 @@ struct sni_driver {
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops);
 
-/* Give `op`, whose waiter is begun, to the driver. The wait may be committed right after. */
-void sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
+/* Give `op`, whose waiter is begun, to the driver. The wait may be committed right after.
+ *
+ * Returns  whether it is complete already */
+bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
 
 /* Ask that `op`, which was submitted and whose memory the caller knows to be alive, be over
  * soon, because of `why` (-ETIMEDOUT, -ECANCELED, -EBADF). The first reason counts. Nothing
@@ -128,7 +130,8 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
 void sni_driver_cancel(struct sni_op *op, int why);
 
 /* Cancel `op` and return when it is complete, by reaping the driver as often as needed. For
- * owners that cannot wait: the drop of a future. Its waiter has been claimed. */
+ * owners that cannot wait: the drop of a future. Its waiter has been claimed; if it is awaited,
+ * nobody is woken. */
 void sni_driver_cancel_now(struct sni_op *op, int why);
 
 /* The owner of `op` never goes on: as sni_driver_cancel_now, and nobody is woken. A connection that

@@ -241,14 +241,15 @@ int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni
     sni_mutex_lock(&file->lock);
     /* relaxed: the lock orders; a close that comes later finds the operation */
     bool closed = (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
+    int rc = -EBADF;
     if (!closed) {
         if (op->kept && driver->ops->sticky)
             driver = home_of(file, driver, op);
         sni_list_push_back(&file->ops, &op->on_file);
-        sni_driver_submit(driver, op);
+        rc = sni_driver_submit(driver, op);
     }
     sni_mutex_unlock(&file->lock);
-    return closed ? -EBADF : 0;
+    return rc;
 }
 
 void sni_file_unlink(struct sni_file *file, struct sni_op *op)
@@ -284,8 +285,8 @@ static SNI_NEVER_INLINE ptrdiff_t wait_as_thread(struct sni_file *file, struct s
     if (file != NULL)
         rc = sni_file_submit(file, &poll.driver, op);
     else
-        sni_driver_submit(&poll.driver, op);
-    if (rc == 0) {
+        (void)sni_driver_submit(&poll.driver, op);
+    if (rc >= 0) {
         turn_until_complete(&poll.driver, op, until);
         if (file != NULL)
             sni_file_unlink(file, op);
@@ -349,7 +350,7 @@ static ptrdiff_t wait_as_fiber(struct sni_file *file, const struct place *place,
     sni_wait_hold(&op->waiter);
     if (file == NULL) {
         op->waiter.interrupt = interrupt;
-        sni_driver_submit(place->driver, op);
+        (void)sni_driver_submit(place->driver, op);
     } else {
         int rc = sni_file_submit(file, place->driver, op);
         if (rc < 0)
@@ -397,7 +398,7 @@ static ptrdiff_t ask_now(int fd, unsigned events)
     struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events};
     sni_poll_init(&poll, SNI_POLL_ALONE);
     sni_wait_begin_on(&op.waiter, NULL); /* not the fiber: a waker may ask, while that one waits */
-    sni_driver_submit(&poll.driver, &op);
+    (void)sni_driver_submit(&poll.driver, &op);
     (void)sni_driver_reap_patiently(&poll.driver);
     sni_driver_cancel(&op, -ETIMEDOUT); /* unless it is complete */
     sni_driver_finish(&poll.driver);

@@ -22,11 +22,12 @@ struct sni_file_op {
         uint64_t handle;       /* of the file, before                                         */
         struct sni_file *file; /* while is_using: from the first poll to the end               */
     };
-    void *extra;     /* an argument, for `attempt` and `finish`                                */
-    uint8_t kinds;   /* of files that it may be of; 0: a stranger's descriptor, op.fd           */
-    bool is_using;   /* the file                                                              */
-    bool is_waiting; /* a driver has `op`, or has completed it and we do not know yet          */
-    struct sni_await await;
+    void *extra;      /* an argument, for `attempt` and `finish`                                */
+    uint8_t kinds;    /* of files that it may be of; 0: a stranger's descriptor, op.fd           */
+    bool is_using;    /* the file                                                              */
+    bool is_waiting;  /* a driver has `op`, or has completed it and we do not know yet          */
+    bool is_borrowed; /* the waker: it is not ours to drop                                     */
+    sn_waker waker;   /* whose it is, see file_op.c; empty: none                               */
     struct sni_op op; /* from the beginning: `events`; `buf` and `bytes`, arguments too; `fd`   */
 };
 

@@ -9,7 +9,7 @@
 /* Give `op`, whose waiter is begun, to `driver`, or to the one where the file is registered. Until
  * sni_file_unlink, a close finds it.
  *
- * Returns  0; -EBADF: the file is closed, and nothing was done */
+ * Returns  0; 1: it is complete already; -EBADF: the file is closed, and nothing was done */
 int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op);
 void sni_file_unlink(struct sni_file *file, struct sni_op *op);
 

@@ -62,16 +62,18 @@ struct sni_op {
         uint32_t *addr_bytes;
     };
     int fd;
-    uint32_t flags; /* of the system call; POLL of a kept descriptor: see "Tickets" in driver.h */
-    uint8_t kind;   /* sni_op_kind                                                            */
-    uint8_t events; /* POLL                                                                   */
-    bool kept;      /* the descriptor is a file's of ours: it is not closed without
+    uint32_t flags;  /* of the system call; POLL of a kept descriptor: see "Tickets" in driver.h */
+    uint8_t kind;    /* sni_op_kind                                                            */
+    uint8_t events;  /* POLL                                                                   */
+    bool kept;       /* the descriptor is a file's of ours: it is not closed without
                        sni_driver_forget, so a registration may be kept                        */
-    bool is_polled; /* the owner makes the system call, whatever the driver could do            */
-    bool is_guess;  /* POLL: what the ticket stands for is a guess, see driver.h               */
-    uint8_t state;  /* the driver's, under its lock; 0 before submit                           */
-    int why;        /* under the driver's lock: 0, or the reason of the cancellation (-errno)   */
-    int result;     /* after completion: as above, or -errno; no system call moves more        */
+    bool is_polled;  /* the owner makes the system call, whatever the driver could do            */
+    bool is_guess;   /* POLL: what the ticket stands for is a guess, see driver.h               */
+    bool is_awaited; /* a coroutine's: nobody but sni_op_complete claims the waiter, and never
+                        before the owner sleeps; see driver.c                                  */
+    uint8_t state;   /* the driver's, under its lock; 0 before submit                           */
+    int why;         /* under the driver's lock: 0, or the reason of the cancellation (-errno)   */
+    int result;      /* after completion: as above, or -errno; no system call moves more        */
 };
 
 /* Prepare what the owner has to, and no more: the rest is begin's and submit's. */
@@ -84,6 +86,7 @@ static inline void sni_op_init(struct sni_op *op, enum sni_op_kind kind)
     op->kept = false;
     op->is_polled = false;
     op->is_guess = false;
+    op->is_awaited = false;
     op->state = 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "future/future_priv.h"
+#include "wait/await.h"
 
 #include <sinew/errno.h>
 #include <assert.h>
@@ -588,7 +589,7 @@ static int waker_wake(void *data)
     return rc;
 }
 
-static const sn_waker_vtable waker_vtable = {
+const sn_waker_vtable sni_task_wakers = {
     .clone = waker_clone,
     .wake = waker_wake,
     .wake_by_ref = waker_wake_by_ref,
@@ -617,7 +618,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     if (sni_unlikely(state & WOKEN)) /* acquire: pairs with the wakes since */
         state = sni_atomic_fetch_and(&task->state, ~WOKEN, acquire);
     sni_assert_debug(state & ACTIVE, "a task is polled that is not queued");
-    sn_waker waker = {&waker_vtable, task};
+    sn_waker waker = {&sni_task_wakers, task};
     sn_cx cx = {&waker};
     /* What was so before: who cancels it from here on makes it polled again. */
     if (sni_unlikely(state & CANCELED))
