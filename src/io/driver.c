@@ -38,6 +38,8 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending - 1, relaxed); /* relaxed: as above */
     sni_list_remove(&op->pending);
+    if (sni_likely(!op->is_stray))
+        sni_chain_remove(&op->on_file);
     if (sni_likely(op->waiter.wait_at != 0))
         (void)sni_wait_claim_quick(&op->waiter, 0);
     else if (sni_likely(op->is_awaited))
@@ -52,7 +54,7 @@ void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops
     sni_list_init(&driver->all);
 }
 
-bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
+bool sni_driver_submit_locked(struct sni_driver *driver, struct sni_op *op)
 {
     sni_assert_debug(op->kind == SNI_OP_POLL || (driver->ops->native & 1u << op->kind) != 0,
                      "a driver was given an operation that it cannot do");
@@ -60,7 +62,6 @@ bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     op->driver = driver;
     op->why = 0;
     op->state = SNI_OP_PENDING;
-    sni_mutex_lock(&driver->lock);
     /* relaxed, both: as in sni_op_complete */
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending + 1, relaxed);
@@ -69,6 +70,15 @@ bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     bool is_complete = op->state == SNI_OP_COMPLETE;
     if (op->is_awaited && !is_complete) /* relaxed: the unlock releases it */
         sni_atomic_store(&op->waiter.own, SNI_WAIT_PARKED, relaxed);
+    return is_complete;
+}
+
+bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
+{
+    if (!op->is_stray)
+        sni_chain_init(&op->on_file);
+    sni_mutex_lock(&driver->lock);
+    bool is_complete = sni_driver_submit_locked(driver, op);
     sni_mutex_unlock(&driver->lock);
     return is_complete;
 }
@@ -104,6 +114,20 @@ void sni_driver_cancel(struct sni_op *op, int why)
     sni_mutex_lock(&driver->lock);
     cancel_locked(op, why);
     if (driver->ops->flush != NULL)
+        driver->ops->flush(driver);
+    sni_mutex_unlock(&driver->lock);
+}
+
+void sni_driver_cancel_chain(struct sni_driver *driver, struct sni_chain *const *chain, int why)
+{
+    sni_mutex_lock(&driver->lock);
+    bool any = *chain != NULL; /* if not, the driver may have retired */
+    struct sni_chain *next;
+    for (struct sni_chain *link = *chain; link != NULL; link = next) {
+        next = link->next;
+        cancel_locked(sni_container_of(link, struct sni_op, on_file), why);
+    }
+    if (any && driver->ops->flush != NULL)
         driver->ops->flush(driver);
     sni_mutex_unlock(&driver->lock);
 }
@@ -249,6 +273,8 @@ void sni_driver_finish(struct sni_driver *driver)
     sni_mutex_lock(&driver->lock);
     driver->retired = true;
     sni_mutex_unlock(&driver->lock);
+    if (driver->ops->retire != NULL)
+        driver->ops->retire(driver);
     sni_driver_release(driver);
 }
 

@@ -555,16 +555,20 @@ static void uring_wait(struct sni_driver *driver, int64_t until_ns)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-static void uring_finish(struct sni_driver *driver)
+static void uring_retire(struct sni_driver *driver)
 {
     struct uring *u = uring_of(driver);
-    /* Whoever completed the last operation may still hold the lock, which ends with us. */
-    sni_mutex_lock(&driver->lock);
-    sni_mutex_unlock(&driver->lock);
     sni_ring_finish(&u->ring);
     if (u->event >= 0)
         sni_plat_event_close(u->event);
-    free(u);
+}
+
+static void uring_finish(struct sni_driver *driver)
+{
+    /* Whoever completed the last operation may still hold the lock, which ends with us. */
+    sni_mutex_lock(&driver->lock);
+    sni_mutex_unlock(&driver->lock);
+    free(uring_of(driver));
 }
 
 /* A ring can itself be waited for: it is readable while it has completions. */
@@ -584,6 +588,7 @@ static const struct sni_driver_ops uring_ops = {
     .wait = uring_wait,
     .wake = uring_wake,
     .fd = uring_fd,
+    .retire = uring_retire,
     .finish = uring_finish,
 };
 

@@ -4,6 +4,8 @@
 #include "harness.h"
 #include "io/epoll/slots.h"
 #include "io/file.h"
+#include "io/file_op.h"
+#include "net/sock.h"
 #include "task/task.h"
 
 #include <sinew/sinew.h>
@@ -463,6 +465,46 @@ static int leave_a_waker(void *arg)
 TEST(an_operation_outside_of_a_frame_wakes_no_other_task_in_place_of_the_one_that_polled_it)
 {
     on_each_driver(leave_a_waker);
+}
+
+/* ---- closed in between ---------------------------------------------------------------------- */
+
+/* A try in vain, after which the file is closed. */
+static ptrdiff_t close_and_try(struct sni_file_op *fop)
+{
+    CHECK_EQ(sn_close(fop->extra), 0);
+    return -EAGAIN;
+}
+
+static int close_before_waiting(void *arg)
+{
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("test"),
+                                                 .attempt = close_and_try};
+    (void)arg;
+    for (int waits_before = 0; waits_before < 2; waits_before++) {
+        sn_conn *pair[2];
+        sn_io_state io;
+        char byte;
+        struct poller poller = {0, 0};
+        CHECK_EQ(sn_conn_pair(pair), 0);
+        if (waits_before) /* then it has a home */
+            CHECK_EQ(sn_read(pair[0], &byte, 1, sn_after(SN_MS(1))), -ETIMEDOUT);
+        struct sni_file_op *fop =
+            sni_file_op_init(&io, &kind, sni_sock_handle(pair[0]), SNI_CONNS, SNI_WRITABLE);
+        fop->extra = pair[0];
+        sn_poll p = poll_by(&poller, &fop->future);
+        CHECK(!sn_poll_pending(p));
+        CHECK_EQ(p.value, -EBADF);
+        CHECK_EQ(poller.wakes, 0);
+        CHECK_EQ(poller.clones, 0);
+        CHECK_EQ(sn_close(pair[1]), 0);
+    }
+    return 0;
+}
+
+TEST(a_close_between_a_try_and_the_wait_is_not_missed)
+{
+    on_each_driver(close_before_waiting);
 }
 
 /* ---- polls that meet completions ------------------------------------------------------------ */
