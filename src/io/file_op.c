@@ -89,15 +89,15 @@ static void resume(void *who)
 {
     struct sni_file_op *fop = who;
     sn_waker waker = fop->waker;
-    if (sni_likely(fop->is_borrowed))
-        (void)sn_waker_wake_by_ref(&waker);
-    else
-        fop->waker.vt = NULL;
-    bool is_owned = !fop->is_borrowed;
-    /* release: pairs with the acquire in is_over; the last touch */
-    sni_atomic_store(&fop->op.waiter.own, SNI_WAIT_CLAIMED, release);
-    if (sni_unlikely(is_owned))
-        (void)sn_waker_wake(&waker);
+    if (sni_likely(fop->is_borrowed)) {
+        (void)waker.vt->wake_by_ref(waker.data);
+        /* release: pairs with the acquire in is_over; the last touch, here and below */
+        sni_atomic_store(&fop->op.waiter.own, SNI_WAIT_CLAIMED, release);
+        return;
+    }
+    fop->waker.vt = NULL;
+    sni_atomic_store(&fop->op.waiter.own, SNI_WAIT_CLAIMED, release); /* release: as above */
+    (void)sn_waker_wake(&waker);
 }
 
 static const struct sni_exec_ops awaits = {.resume = resume, .resume_last = resume};
@@ -154,7 +154,7 @@ static sn_poll end(struct sni_file_op *fop, ptrdiff_t result)
 }
 
 /* Give a POLL to the driver. Returns 0; 1: it is complete already; -errno */
-static int start_waiting(struct sni_file_op *fop, sn_cx *cx, uint32_t ticket, bool is_guess)
+static inline int start_waiting(struct sni_file_op *fop, sn_cx *cx, uint32_t ticket, bool is_guess)
 {
     struct sni_exec *exec = sni_exec_current();
     struct sni_driver *driver = NULL;
@@ -192,54 +192,84 @@ static ptrdiff_t stop_waiting(struct sni_file_op *fop)
  * granted that there are none (*dry). */
 static ptrdiff_t try(struct sni_file_op *fop, uint32_t *ticket, bool *dry)
 {
-    const struct sni_file_op_kind *kind = kind_of(fop);
-    if (kind->attempt == NULL) {
-        *ticket = fop->is_using ? sni_file_proof(fop->file, fop->op.events) : 0;
-        *dry = true; /* or perhaps not: a guess */
-        return -EAGAIN;
-    }
     if (fop->is_using)
         *ticket = sni_file_ticket(fop->file, direction(fop), dry);
     *dry = *dry && fop->op.bytes > 0;
     if (*dry)
         return -EAGAIN;
-    ptrdiff_t result = kind->attempt(fop);
+    ptrdiff_t result = kind_of(fop)->attempt(fop);
     if (fop->is_using)
         sni_file_tried(fop->file, direction(fop), result, fop->op.bytes, *ticket);
     return result;
 }
 
-sn_poll sni_file_op_poll(sn_future *fut, sn_cx *cx)
+/* Its poller has done much without waiting: it is polled again. */
+static sn_poll give_way(sn_cx *cx)
 {
-    struct sni_file_op *fop = sni_container_of(fut, struct sni_file_op, future);
-    if (fop->kinds != 0 && !fop->is_using) {
-        int rc = use_file(fop);
-        if (rc < 0)
-            return end(fop, rc);
-    }
+    (void)sn_waker_wake_by_ref(cx->waker);
+    return SN_PENDING;
+}
+
+/* Begin to use the file, if that is to be done. Returns 0, or -errno */
+static inline int have_file(struct sni_file_op *fop)
+{
+    return fop->kinds != 0 && !fop->is_using ? use_file(fop) : 0;
+}
+
+/* An operation that is tried, and waits for nothing now. */
+static SNI_NEVER_INLINE sn_poll try_and_wait(struct sni_file_op *fop, sn_cx *cx)
+{
+    int rc = have_file(fop);
+    if (rc < 0)
+        return end(fop, rc);
     for (;;) {
-        if (fop->is_waiting) {
-            if (!is_over(fop, cx))
-                return SN_PENDING;
-            ptrdiff_t events = stop_waiting(fop);
-            if (events < 0 || kind_of(fop)->attempt == NULL)
-                return end(fop, events);
-        }
-        if (sni_is_spent()) {
-            (void)sn_waker_wake_by_ref(cx->waker);
-            return SN_PENDING;
-        }
+        if (sni_is_spent())
+            return give_way(cx);
         uint32_t ticket = 0;
         bool dry = false;
         ptrdiff_t result = try(fop, &ticket, &dry);
         if (result != -EAGAIN)
             return end(fop, result);
-        int rc = start_waiting(fop, cx, ticket, dry);
-        if (rc == 0)
+        rc = start_waiting(fop, cx, ticket, dry);
+        if (sni_likely(rc == 0))
             return SN_PENDING;
         if (rc < 0)
             return end(fop, rc);
+        ptrdiff_t events = stop_waiting(fop);
+        if (events < 0)
+            return end(fop, events);
     }
+}
+
+/* One that only waits. It has done something without waiting only if it is over at once. */
+static SNI_NEVER_INLINE sn_poll begin_wait(struct sni_file_op *fop, sn_cx *cx)
+{
+    int rc = have_file(fop);
+    if (rc < 0)
+        return end(fop, rc);
+    uint32_t ticket = fop->is_using ? sni_file_proof(fop->file, fop->op.events) : 0;
+    rc = start_waiting(fop, cx, ticket, true); /* the ticket is a proof, or perhaps not: a guess */
+    if (sni_likely(rc == 0))
+        return SN_PENDING;
+    if (rc < 0)
+        return end(fop, rc);
+    if (sni_is_spent())
+        return give_way(cx); /* that it is over, the next poll finds */
+    return end(fop, stop_waiting(fop));
+}
+
+sn_poll sni_file_op_poll(sn_future *fut, sn_cx *cx)
+{
+    struct sni_file_op *fop = sni_container_of(fut, struct sni_file_op, future);
+    bool only_waits = kind_of(fop)->attempt == NULL;
+    if (!fop->is_waiting)
+        return only_waits ? begin_wait(fop, cx) : try_and_wait(fop, cx);
+    if (!is_over(fop, cx))
+        return SN_PENDING;
+    ptrdiff_t events = stop_waiting(fop);
+    if (only_waits || events < 0)
+        return end(fop, events);
+    return try_and_wait(fop, cx);
 }
 
 void sni_file_op_drop(sn_future *fut)
@@ -253,21 +283,4 @@ void sni_file_op_drop(sn_future *fut)
         (void)end(fop, -ECANCELED);
     else
         drop_waker(fop);
-}
-
-struct sni_file_op *sni_file_op_init(sn_io_state *state, const struct sni_file_op_kind *kind,
-                                     uint64_t handle, uint32_t kinds, unsigned events)
-{
-    struct sni_file_op *fop = (struct sni_file_op *)(void *)state;
-    (void)sn_future_init(&fop->future, &kind->vt);
-    fop->handle = handle;
-    fop->kinds = (uint8_t)kinds;
-    fop->is_using = false;
-    fop->is_waiting = false;
-    fop->is_borrowed = false;
-    fop->waker.vt = NULL;
-    sni_op_init_move(&fop->op, SNI_OP_POLL, NULL, 0);
-    fop->op.is_awaited = true;
-    fop->op.events = (uint8_t)events;
-    return fop;
 }
