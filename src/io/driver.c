@@ -3,7 +3,13 @@
  *
  * `state` of an operation is written under its driver's lock. Whoever wants to cancel holds
  * something that keeps the operation's memory (the wheel's lock, the file's lock, or it is the
- * owner itself), takes the driver's lock and looks at the state: complete is complete. */
+ * owner itself), takes the driver's lock and looks at the state: complete is complete.
+ *
+ * Awaited operations are a coroutine's (file_op.c). A fiber's wait is claimed by a compare and
+ * swap, because it may be cancelled, and parks itself. Of a coroutine there is nothing to be saved,
+ * and only its operation's completion ends the wait. So the lock is enough: who submits parks the
+ * waiter before it unlocks, unless the operation is complete by then, and who completes it later
+ * finds it parked. One that is completed while it is being submitted wakes nobody. */
 #include "io/driver.h"
 
 #include "base/assert.h"
@@ -13,6 +19,14 @@
 
 #include <string.h>
 #include <sys/socket.h>
+
+/* Of an operation that is awaited. */
+static inline void end_await(struct sni_waiter *w)
+{
+    /* relaxed: under the lock */
+    if (sni_likely(sni_atomic_load(&w->own, relaxed) == SNI_WAIT_PARKED))
+        w->ops->resume(w->fiber);
+}
 
 void sni_op_complete(struct sni_op *op, ptrdiff_t result)
 {
@@ -24,8 +38,12 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending - 1, relaxed); /* relaxed: as above */
     sni_list_remove(&op->pending);
-    if (sni_likely(op->waiter.ops != NULL))
+    if (sni_likely(!op->is_stray))
+        sni_chain_remove(&op->on_file);
+    if (sni_likely(op->waiter.wait_at != 0))
         (void)sni_wait_claim_quick(&op->waiter, 0);
+    else if (sni_likely(op->is_awaited))
+        end_await(&op->waiter);
     else
         (void)sni_wait_claim(&op->waiter, 0); /* a thread */
 }
@@ -36,7 +54,7 @@ void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops
     sni_list_init(&driver->all);
 }
 
-void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
+bool sni_driver_submit_locked(struct sni_driver *driver, struct sni_op *op)
 {
     sni_assert_debug(op->kind == SNI_OP_POLL || (driver->ops->native & 1u << op->kind) != 0,
                      "a driver was given an operation that it cannot do");
@@ -44,13 +62,25 @@ void sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
     op->driver = driver;
     op->why = 0;
     op->state = SNI_OP_PENDING;
-    sni_mutex_lock(&driver->lock);
     /* relaxed, both: as in sni_op_complete */
     uint32_t pending = sni_atomic_load(&driver->pending, relaxed);
     sni_atomic_store(&driver->pending, pending + 1, relaxed);
     sni_list_push_back(&driver->all, &op->pending);
     driver->ops->submit(driver, op);
+    bool is_complete = op->state == SNI_OP_COMPLETE;
+    if (op->is_awaited && !is_complete) /* relaxed: the unlock releases it */
+        sni_atomic_store(&op->waiter.own, SNI_WAIT_PARKED, relaxed);
+    return is_complete;
+}
+
+bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
+{
+    if (!op->is_stray)
+        sni_chain_init(&op->on_file);
+    sni_mutex_lock(&driver->lock);
+    bool is_complete = sni_driver_submit_locked(driver, op);
     sni_mutex_unlock(&driver->lock);
+    return is_complete;
 }
 
 enum {
@@ -88,6 +118,20 @@ void sni_driver_cancel(struct sni_op *op, int why)
     sni_mutex_unlock(&driver->lock);
 }
 
+void sni_driver_cancel_chain(struct sni_driver *driver, struct sni_chain *const *chain, int why)
+{
+    sni_mutex_lock(&driver->lock);
+    bool any = *chain != NULL; /* if not, the driver may have retired */
+    struct sni_chain *next;
+    for (struct sni_chain *link = *chain; link != NULL; link = next) {
+        next = link->next;
+        cancel_locked(sni_container_of(link, struct sni_op, on_file), why);
+    }
+    if (any && driver->ops->flush != NULL)
+        driver->ops->flush(driver);
+    sni_mutex_unlock(&driver->lock);
+}
+
 static void cancel_and_reap(struct sni_op *op, int why)
 {
     struct sni_driver *driver = op->driver;
@@ -101,6 +145,8 @@ void sni_driver_cancel_now(struct sni_op *op, int why)
 {
     struct sni_driver *driver = op->driver;
     sni_mutex_lock(&driver->lock);
+    if (op->is_awaited) /* its owner need not be told; relaxed: under the lock */
+        sni_atomic_store(&op->waiter.own, SNI_WAIT_OPEN, relaxed);
     cancel_and_reap(op, why);
     sni_mutex_unlock(&driver->lock);
 }
@@ -227,6 +273,8 @@ void sni_driver_finish(struct sni_driver *driver)
     sni_mutex_lock(&driver->lock);
     driver->retired = true;
     sni_mutex_unlock(&driver->lock);
+    if (driver->ops->retire != NULL)
+        driver->ops->retire(driver);
     sni_driver_release(driver);
 }
 

@@ -104,6 +104,11 @@ struct sni_driver_ops {
      * reap has met, makes `fd` readable no longer. NULL: it never does. */
     void (*hush)(struct sni_driver *driver);
 
+    /* Not locked. Its owner goes, and no operation is pending: give back what is the kernel's. The
+     * lock stays until `finish`, for files that have their home here. NULL: it is all done by
+     * `finish`; then it is no home, unless it is sticky. */
+    void (*retire)(struct sni_driver *driver);
+
     /* Not locked, nobody else knows it any more. No operation is pending. Free everything. */
     void (*finish)(struct sni_driver *driver);
 };
@@ -113,7 +118,7 @@ struct sni_driver {
     const struct sni_driver_ops *ops; /* immutable                                          */
     const void *group; /* whose workers turn it, as long as one of them lives; set before use    */
     struct sni_mutex lock;
-    SNI_ATOMIC(uint32_t) holders; /* its owner, and the files that are registered with it       */
+    SNI_ATOMIC(uint32_t) holders; /* its owner, and the files that have their home there       */
     bool retired;                 /* under the lock: its owner has gone, nobody turns it        */
     struct sni_list all;          /* operations it has, in the order of their submission       */
     SNI_ATOMIC(uint32_t) pending; /* their number; changed under the lock, read by anybody     */
@@ -123,16 +128,26 @@ struct sni_driver {
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops);
 
-/* Give `op`, whose waiter is begun, to the driver. The wait may be committed right after. */
-void sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
+/* Give `op`, whose waiter is begun, to the driver. The wait may be committed right after.
+ *
+ * Returns  whether it is complete already */
+bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op);
+
+/* The same for who holds the driver's lock, and has linked op->on_file: the end of the operation
+ * takes it out of there, under that lock. */
+bool sni_driver_submit_locked(struct sni_driver *driver, struct sni_op *op);
 
 /* Ask that `op`, which was submitted and whose memory the caller knows to be alive, be over
  * soon, because of `why` (-ETIMEDOUT, -ECANCELED, -EBADF). The first reason counts. Nothing
  * happens if it is complete. */
 void sni_driver_cancel(struct sni_op *op, int why);
 
+/* The same for all operations of a chain, which the driver's lock guards. */
+void sni_driver_cancel_chain(struct sni_driver *driver, struct sni_chain *const *chain, int why);
+
 /* Cancel `op` and return when it is complete, by reaping the driver as often as needed. For
- * owners that cannot wait: the drop of a future. Its waiter has been claimed. */
+ * owners that cannot wait: the drop of a future. Its waiter has been claimed; if it is awaited,
+ * nobody is woken. */
 void sni_driver_cancel_now(struct sni_op *op, int why);
 
 /* The owner of `op` never goes on: as sni_driver_cancel_now, and nobody is woken. A connection that
@@ -163,11 +178,11 @@ unsigned sni_driver_reap_patiently(struct sni_driver *driver);
 void sni_driver_wait(struct sni_driver *driver, int64_t until_ns);
 void sni_driver_wake(struct sni_driver *driver);
 
-/* Its owner goes; NULL is fine. No operation is pending. It is freed when no file is registered
- * with it any more. */
+/* Its owner goes; NULL is fine. No operation is pending. It is freed when no file has its home
+ * there any more. */
 void sni_driver_finish(struct sni_driver *driver);
 
-/* A file is registered with it, or no more. */
+/* A file has its home there, or no more. */
 void sni_driver_hold(struct sni_driver *driver);
 void sni_driver_release(struct sni_driver *driver);
 

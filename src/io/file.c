@@ -8,10 +8,16 @@
  *     the rest     users, times USER: one for being open, one for each call under way. The last
  *                  one to leave closes the descriptor and frees the record
  *
- * Waiting. An operation is in `ops` while a driver has it; it is submitted under the file's lock.
- * So a close, which sets CLOSED and then takes the lock, finds each operation that was submitted
- * before, and one that comes later finds CLOSED. An owner takes the lock once more to unlink its
- * operation before its frame goes away; that also waits for a close that is just at it.
+ * Waiting. Most operations of a file are made on one worker, and its driver is the file's *home*.
+ * Such an operation is in `ops` from its submission to its end, and both are under the home's lock,
+ * which a wait takes in any case: so that a close can find it costs nothing more. A close sets
+ * CLOSED and then takes that lock; it finds each operation that was submitted before, and one that
+ * comes later finds CLOSED. Nobody else touches an operation by way of `ops`, so when it is over
+ * its owner has nothing to unlink.
+ *     Others are *strays*: they are submitted under the file's own lock, with the same argument,
+ * and stay in `strays` until their owner unlinks them under that lock, before its frame goes away;
+ * that also waits for a close that is just at it. Strays are those of plain threads, of drivers
+ * that are nobody's home, and of workers other than the home's while the home has some.
  *
  * Dry. Who tries in vain, or reads a stream and gets less than asked, knows that there is no more
  * now, and that the next try would be in vain. `known` of a direction is the ticket (driver.h) of
@@ -22,14 +28,22 @@
  * want to wait at all tries in any case. Orders: all relaxed. A stale word is an older ticket, or
  * a try that could have been saved.
  *
- * Home. A driver that keeps registrations has the file until that is closed, or the driver's owner
- * gone. Workers of one runtime look after each other's drivers; those of another runtime must not
- * rely on it, for a runtime without threads is turned only now and then. They ask anew each time,
- * in their own. Tickets in `known` are those of the home, or of an earlier one, which are older.
+ * Home (record.own). It changes under the file's lock and that of the old home, unless there is
+ * none or its owner is gone (retired), and `ops` is empty then; so who has either lock can rely on
+ * it. A worker that finds its own driver there without a lock looks again under that driver's. The
+ * file holds its home: the memory stays, although the owner may be gone. Orders: relaxed, the locks
+ * order.
+ *     A driver that keeps registrations (sticky) has the file until that is closed, or the driver's
+ * owner gone; operations of other workers of the same runtime are given to it, and those look after
+ * each other's drivers. Workers of another runtime must not rely on it, for a runtime without
+ * threads is turned only now and then: they ask anew each time, in their own, as strays. Tickets in
+ * `known` are those of the home, or of an earlier one, which are older; and so a file does not go
+ * from a sticky home to another kind, which would not hand the newest ticket on. A driver that is
+ * not sticky is the home of a file whose last operation came from its worker: when one comes from
+ * elsewhere, and none is left, the home changes.
  *
  * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back,
- * and its use of the file ends (sni_lent). That one whose owner was just woken is complete does not
- * matter: it is still in `ops`. A file that nobody else knows yet is closed.
+ * and its use of the file ends (sni_lent). A file that nobody else knows yet is closed.
  *
  * Plain threads wait in a driver of their own, on their stack, which asks the kernel anew each
  * time. Whoever closes the file cancels the operation there, which wakes the thread. */
@@ -68,9 +82,10 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     file->kind = kind;
     file->is_unborn = false;
     file->lock = (struct sni_mutex)SNI_MUTEX_INIT;
-    sni_list_init(&file->ops);
-    record->own = NULL;
-    /* relaxed, both: whoever gets the handle gets them with it */
+    file->ops = NULL;
+    file->strays = NULL;
+    /* relaxed, all: whoever gets the handle gets them with it */
+    sni_atomic_store(&record->own, NULL, relaxed);
     sni_atomic_store(&file->known[SNI_IN], 0, relaxed);
     sni_atomic_store(&file->known[SNI_OUT], 0, relaxed);
     uint64_t generation = sni_atomic_load(&record->generation, relaxed); /* relaxed: ours */
@@ -105,15 +120,27 @@ int sni_file_use(uint64_t handle, uint32_t kinds, struct sni_file **out)
     return begin_use(handle, kinds, out);
 }
 
-/* Returns a ticket that none of its home's is newer than. */
+static struct sni_driver *home_of(struct sni_file *file)
+{
+    return sni_atomic_load(&file->record.own, relaxed); /* relaxed: see "Home"; a lock orders */
+}
+
+static void set_home(struct sni_file *file, struct sni_driver *home)
+{
+    sni_atomic_store(&file->record.own, home, relaxed); /* relaxed: as above */
+}
+
+/* Nobody uses the file, or its home has retired. Returns a ticket that none of its home's is newer
+ * than. */
 static uint32_t leave_home(struct sni_file *file)
 {
-    struct sni_driver *home = file->record.own;
+    struct sni_driver *home = home_of(file);
     if (home == NULL)
         return 0;
+    sni_assert_debug(file->ops == NULL, "a file leaves its home, and an operation stays behind");
     uint32_t newest = sni_driver_forget(home, file->fd);
+    set_home(file, NULL);
     sni_driver_release(home);
-    file->record.own = NULL;
     return newest;
 }
 
@@ -142,7 +169,9 @@ int sni_file_close(uint64_t handle)
         /* acq_rel: as in sni_file_use; and whoever finds CLOSED finds all we did before */
     } while (!sni_atomic_cas(&file->state, &state, state | CLOSED, acq_rel, relaxed));
     sni_mutex_lock(&file->lock);
-    sni_list_each(link, &file->ops)
+    if (home_of(file) != NULL)
+        sni_driver_cancel_chain(home_of(file), &file->ops, -EBADF);
+    for (struct sni_chain *link = file->strays; link != NULL; link = link->next)
         sni_driver_cancel(sni_container_of(link, struct sni_op, on_file), -EBADF);
     sni_mutex_unlock(&file->lock);
     sni_file_unuse(file); /* the one for being open */
@@ -205,56 +234,118 @@ void sni_file_note_ready(struct sni_file *file, enum sni_direction way, uint32_t
 
 /* ---- waiting ---------------------------------------------------------------------------- */
 
+static bool is_closed(struct sni_file *file)
+{
+    /* relaxed: a close that comes later finds the wait, if there is one */
+    return (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
+}
+
 static void interrupt(struct sni_waiter *w, int why)
 {
     sni_driver_cancel(sni_container_of(w, struct sni_op, waiter), why);
 }
 
-/* Where the file is registered, or will be: with `driver`. One whose owner has gone is no home, and
- * that of another runtime not ours: then `op` is like one of a stranger. Under the file's lock. */
-static struct sni_driver *home_of(struct sni_file *file, struct sni_driver *driver,
-                                  struct sni_op *op)
+/* Leave a home that is not sticky, unless it has an operation of the file. */
+static bool leave_if_idle(struct sni_file *file, struct sni_driver *home)
 {
-    struct sni_driver *home = file->record.own;
-    uint32_t newest = 0;
-    if (home != NULL && home != driver && sni_driver_is_retired(home)) {
-        newest = leave_home(file);
-        home = NULL;
-    }
-    if (home == NULL) {
-        file->record.own = home = driver;
-        sni_driver_hold(driver);
+    sni_mutex_lock(&home->lock);
+    bool is_idle = file->ops == NULL;
+    if (is_idle)
+        set_home(file, NULL);
+    sni_mutex_unlock(&home->lock);
+    if (is_idle)
+        sni_driver_release(home);
+    return is_idle;
+}
+
+/* `newest`: as leave_home says. */
+static struct sni_driver *make_home(struct sni_file *file, struct sni_driver *driver,
+                                    struct sni_op *op, uint32_t newest)
+{
+    sni_driver_hold(driver);
+    set_home(file, driver);
+    if (driver->ops->sticky)
         op->flags = newest; /* whatever the ticket was, it is no proof here; see driver.h */
-    }
-    if (home->group != driver->group) {
+    return driver;
+}
+
+/* The home of the file for an operation that would be given to `driver`; NULL: it is a stray.
+ * Under the file's lock. */
+static struct sni_driver *find_home(struct sni_file *file, struct sni_driver *driver,
+                                    struct sni_op *op)
+{
+    struct sni_driver *home = home_of(file);
+    bool can_be_home = driver->ops->sticky || driver->ops->retire != NULL;
+    if (!op->kept || !can_be_home || (home != NULL && home->ops->sticky && !driver->ops->sticky))
+        return NULL;
+    if (home == NULL)
+        return make_home(file, driver, op, 0);
+    if (home == driver)
+        return home;
+    if (!home->ops->sticky)
+        return leave_if_idle(file, home) ? make_home(file, driver, op, 0) : NULL;
+    if (sni_driver_is_retired(home))
+        return make_home(file, driver, op, leave_home(file));
+    return home->group == driver->group ? home : NULL;
+}
+
+/* Under the lock of the home. */
+static inline int submit_at_home(struct sni_file *file, struct sni_driver *home, struct sni_op *op)
+{
+    if (is_closed(file))
+        return -EBADF;
+    sni_chain_push(&file->ops, &op->on_file);
+    return sni_driver_submit_locked(home, op);
+}
+
+/* Under the file's lock. */
+static int submit_stray(struct sni_file *file, struct sni_driver *driver, struct sni_op *op)
+{
+    if (is_closed(file))
+        return -EBADF;
+    if (driver->ops->sticky && op->kept) {
         op->kept = false; /* and so no ticket is given for it */
         op->flags = 0;
-        return driver;
     }
-    return home;
+    op->is_stray = true;
+    sni_chain_push(&file->strays, &op->on_file);
+    return sni_driver_submit(driver, op);
+}
+
+static SNI_NEVER_INLINE int submit_elsewhere(struct sni_file *file, struct sni_driver *driver,
+                                             struct sni_op *op)
+{
+    int rc;
+    sni_mutex_lock(&file->lock);
+    struct sni_driver *home = is_closed(file) ? NULL : find_home(file, driver, op);
+    if (home != NULL) {
+        sni_mutex_lock(&home->lock);
+        rc = submit_at_home(file, home, op);
+        sni_mutex_unlock(&home->lock);
+    } else {
+        rc = submit_stray(file, driver, op);
+    }
+    sni_mutex_unlock(&file->lock);
+    return rc;
 }
 
 int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op)
 {
-    sni_list_init(&op->on_file);
     op->waiter.interrupt = interrupt;
-    sni_mutex_lock(&file->lock);
-    /* relaxed: the lock orders; a close that comes later finds the operation */
-    bool closed = (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
-    if (!closed) {
-        if (op->kept && driver->ops->sticky)
-            driver = home_of(file, driver, op);
-        sni_list_push_back(&file->ops, &op->on_file);
-        sni_driver_submit(driver, op);
-    }
-    sni_mutex_unlock(&file->lock);
-    return closed ? -EBADF : 0;
+    op->is_stray = false;
+    if (sni_unlikely(home_of(file) != driver || !op->kept))
+        return submit_elsewhere(file, driver, op);
+    sni_mutex_lock(&driver->lock);
+    bool is_home = sni_likely(home_of(file) == driver);
+    int rc = is_home ? submit_at_home(file, driver, op) : 0;
+    sni_mutex_unlock(&driver->lock);
+    return is_home ? rc : submit_elsewhere(file, driver, op);
 }
 
-void sni_file_unlink(struct sni_file *file, struct sni_op *op)
+void sni_file_unlink_stray(struct sni_file *file, struct sni_op *op)
 {
     sni_mutex_lock(&file->lock);
-    sni_list_remove(&op->on_file);
+    sni_chain_remove(&op->on_file);
     sni_mutex_unlock(&file->lock);
 }
 
@@ -284,8 +375,8 @@ static SNI_NEVER_INLINE ptrdiff_t wait_as_thread(struct sni_file *file, struct s
     if (file != NULL)
         rc = sni_file_submit(file, &poll.driver, op);
     else
-        sni_driver_submit(&poll.driver, op);
-    if (rc == 0) {
+        (void)sni_driver_submit(&poll.driver, op);
+    if (rc >= 0) {
         turn_until_complete(&poll.driver, op, until);
         if (file != NULL)
             sni_file_unlink(file, op);
@@ -315,7 +406,7 @@ static void end_use(struct sni_file *file)
     sni_file_unuse(file);
 }
 
-/* The fiber never goes on. First nobody must find the operation by the file any more. */
+/* The fiber never goes on. First nobody must find a stray by the file any more. */
 static void take_back(struct sni_lent *lent)
 {
     struct lent_op *l = sni_container_of(lent, struct lent_op, lent);
@@ -349,7 +440,7 @@ static ptrdiff_t wait_as_fiber(struct sni_file *file, const struct place *place,
     sni_wait_hold(&op->waiter);
     if (file == NULL) {
         op->waiter.interrupt = interrupt;
-        sni_driver_submit(place->driver, op);
+        (void)sni_driver_submit(place->driver, op);
     } else {
         int rc = sni_file_submit(file, place->driver, op);
         if (rc < 0)
@@ -397,7 +488,7 @@ static ptrdiff_t ask_now(int fd, unsigned events)
     struct sni_op op = {.fd = fd, .kind = SNI_OP_POLL, .events = (uint8_t)events};
     sni_poll_init(&poll, SNI_POLL_ALONE);
     sni_wait_begin_on(&op.waiter, NULL); /* not the fiber: a waker may ask, while that one waits */
-    sni_driver_submit(&poll.driver, &op);
+    (void)sni_driver_submit(&poll.driver, &op);
     (void)sni_driver_reap_patiently(&poll.driver);
     sni_driver_cancel(&op, -ETIMEDOUT); /* unless it is complete */
     sni_driver_finish(&poll.driver);
@@ -417,12 +508,6 @@ static ptrdiff_t unless_there(ptrdiff_t got, int fd, unsigned events, sn_deadlin
         return got;
     ptrdiff_t there = ask_now(fd, events);
     return there == -ETIMEDOUT ? got : there;
-}
-
-static bool is_closed(struct sni_file *file)
-{
-    /* relaxed: a close that comes later finds the wait, if there is one */
-    return (sni_atomic_load(&file->state, relaxed) & CLOSED) != 0;
 }
 
 /* One wait for what `op` needs; `is_guess`: it was not tried, see "Dry". Returns its result if the

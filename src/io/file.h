@@ -22,14 +22,14 @@ enum sni_direction {
     SNI_DIRECTIONS,
 };
 
-/* One line of memory. `record.own` is its home: the sticky driver that has registered it, or NULL;
- * under the lock. */
+/* One line of memory. `record.own` is its home, or NULL: see file.c. */
 struct sni_file {
     struct sni_record record;
     SNI_ATOMIC(uint64_t) state; /* any thread: generation, users, closed; see file.c           */
     int fd;                     /* immutable                                                  */
-    struct sni_mutex lock;      /* guards `ops` and the home                                  */
-    struct sni_list ops;        /* operations of this file that a driver has                   */
+    struct sni_mutex lock;      /* guards `strays` and the home                               */
+    struct sni_chain *ops;      /* operations that the home has; under the home's lock         */
+    struct sni_chain *strays;   /* those that other drivers have, or had until just now         */
     SNI_ATOMIC(uint32_t) known[SNI_DIRECTIONS]; /* any user: a ticket and DRY, see file.c      */
     bool is_stream; /* immutable: a short read means that there is hardly more now              */
     uint8_t kind;   /* immutable: what the owner of the file says it is                         */

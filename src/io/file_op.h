@@ -22,11 +22,12 @@ struct sni_file_op {
         uint64_t handle;       /* of the file, before                                         */
         struct sni_file *file; /* while is_using: from the first poll to the end               */
     };
-    void *extra;     /* an argument, for `attempt` and `finish`                                */
-    uint8_t kinds;   /* of files that it may be of; 0: a stranger's descriptor, op.fd           */
-    bool is_using;   /* the file                                                              */
-    bool is_waiting; /* a driver has `op`, or has completed it and we do not know yet          */
-    struct sni_await await;
+    void *extra;      /* an argument, for `attempt` and `finish`                                */
+    uint8_t kinds;    /* of files that it may be of; 0: a stranger's descriptor, op.fd           */
+    bool is_using;    /* the file                                                              */
+    bool is_waiting;  /* a driver has `op`, or has completed it and we do not know yet          */
+    bool is_borrowed; /* the waker: it is not ours to drop                                     */
+    sn_waker waker;   /* whose it is, see file_op.c; empty: none                               */
     struct sni_op op; /* from the beginning: `events`; `buf` and `bytes`, arguments too; `fd`   */
 };
 
@@ -49,7 +50,23 @@ void sni_file_op_drop(sn_future *fut);
 
 /* Make `state` such an operation, without a buffer; the other arguments are the caller's to fill
  * in. */
-struct sni_file_op *sni_file_op_init(sn_io_state *state, const struct sni_file_op_kind *kind,
-                                     uint64_t handle, uint32_t kinds, unsigned events);
+static inline struct sni_file_op *sni_file_op_init(sn_io_state *state,
+                                                   const struct sni_file_op_kind *kind,
+                                                   uint64_t handle, uint32_t kinds, unsigned events)
+{
+    struct sni_file_op *fop = (struct sni_file_op *)(void *)state;
+    fop->future.vt = &kind->vt;
+    fop->future.state_ = 0; /* new, as sn_future_init makes it */
+    fop->handle = handle;
+    fop->kinds = (uint8_t)kinds;
+    fop->is_using = false;
+    fop->is_waiting = false;
+    fop->is_borrowed = false;
+    fop->waker.vt = NULL;
+    sni_op_init_move(&fop->op, SNI_OP_POLL, NULL, 0);
+    fop->op.is_awaited = true;
+    fop->op.events = (uint8_t)events;
+    return fop;
+}
 
 #endif

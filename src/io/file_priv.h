@@ -6,12 +6,19 @@
 
 #include "io/file.h"
 
-/* Give `op`, whose waiter is begun, to `driver`, or to the one where the file is registered. Until
- * sni_file_unlink, a close finds it.
+/* Give `op`, whose waiter is begun, to `driver`, or to the one where the file has its home. A close
+ * finds it until it is complete; or if it is a stray then, until sni_file_unlink.
  *
- * Returns  0; -EBADF: the file is closed, and nothing was done */
+ * Returns  0; 1: it is complete already; -EBADF: the file is closed, and nothing was done */
 int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni_op *op);
-void sni_file_unlink(struct sni_file *file, struct sni_op *op);
+void sni_file_unlink_stray(struct sni_file *file, struct sni_op *op);
+
+/* When it is over, before its frame goes away. */
+static inline void sni_file_unlink(struct sni_file *file, struct sni_op *op)
+{
+    if (sni_unlikely(op->is_stray))
+        sni_file_unlink_stray(file, op);
+}
 
 /* Before a try: the ticket that goes with it. *dry: the try was made already, and in vain. */
 uint32_t sni_file_ticket(struct sni_file *file, enum sni_direction way, bool *dry);

@@ -43,13 +43,42 @@ struct sni_driver;
 struct sockaddr;
 struct msghdr;
 
+/* A list whose head is one word: `at` is what points to the link. One that is in none points to
+ * itself, so that to take it out is harmless. */
+struct sni_chain {
+    struct sni_chain *next;
+    struct sni_chain **at;
+};
+
+static inline void sni_chain_init(struct sni_chain *link)
+{
+    link->next = NULL;
+    link->at = &link->next;
+}
+
+static inline void sni_chain_push(struct sni_chain **head, struct sni_chain *link)
+{
+    link->next = *head;
+    link->at = head;
+    if (sni_unlikely(link->next != NULL))
+        link->next->at = &link->next;
+    *head = link;
+}
+
+static inline void sni_chain_remove(struct sni_chain *link)
+{
+    *link->at = link->next;
+    if (sni_unlikely(link->next != NULL))
+        link->next->at = link->at;
+}
+
 /* There is one for each idle connection: two lines of memory, and no room for what can be shared.
  * `link` of the waiter is the driver's. */
 struct sni_op {
     struct sni_waiter waiter;  /* the owner's; claimed with 0 when the operation is complete   */
     struct sni_list pending;   /* in the driver's list of all, under its lock                 */
-    struct sni_list on_file;   /* the file's, under its lock; for operations of foreign
-                                  descriptors unused                                          */
+    struct sni_chain on_file;  /* the file's: `ops` under the driver's lock, or `strays` under
+                                  the file's; for operations of foreign descriptors unused     */
     struct sni_driver *driver; /* whom it was given to; NULL before                           */
     union {                    /* these: set by the owner before submit; a POLL needs neither
                                   of the two, and leaves them alone                           */
@@ -62,16 +91,19 @@ struct sni_op {
         uint32_t *addr_bytes;
     };
     int fd;
-    uint32_t flags; /* of the system call; POLL of a kept descriptor: see "Tickets" in driver.h */
-    uint8_t kind;   /* sni_op_kind                                                            */
-    uint8_t events; /* POLL                                                                   */
-    bool kept;      /* the descriptor is a file's of ours: it is not closed without
+    uint32_t flags;  /* of the system call; POLL of a kept descriptor: see "Tickets" in driver.h */
+    uint8_t kind;    /* sni_op_kind                                                            */
+    uint8_t events;  /* POLL                                                                   */
+    bool is_stray;   /* in `strays` of its file: not taken out by its end, but by its owner      */
+    bool kept;       /* the descriptor is a file's of ours: it is not closed without
                        sni_driver_forget, so a registration may be kept                        */
-    bool is_polled; /* the owner makes the system call, whatever the driver could do            */
-    bool is_guess;  /* POLL: what the ticket stands for is a guess, see driver.h               */
-    uint8_t state;  /* the driver's, under its lock; 0 before submit                           */
-    int why;        /* under the driver's lock: 0, or the reason of the cancellation (-errno)   */
-    int result;     /* after completion: as above, or -errno; no system call moves more        */
+    bool is_polled;  /* the owner makes the system call, whatever the driver could do            */
+    bool is_guess;   /* POLL: what the ticket stands for is a guess, see driver.h               */
+    bool is_awaited; /* a coroutine's: nobody but sni_op_complete claims the waiter, and never
+                        before the owner sleeps; see driver.c                                  */
+    uint8_t state;   /* the driver's, under its lock; 0 before submit                           */
+    int why;         /* under the driver's lock: 0, or the reason of the cancellation (-errno)   */
+    int result;      /* after completion: as above, or -errno; no system call moves more        */
 };
 
 /* Prepare what the owner has to, and no more: the rest is begin's and submit's. */
@@ -81,9 +113,11 @@ static inline void sni_op_init(struct sni_op *op, enum sni_op_kind kind)
     op->flags = 0;
     op->kind = (uint8_t)kind;
     op->events = 0;
+    op->is_stray = false;
     op->kept = false;
     op->is_polled = false;
     op->is_guess = false;
+    op->is_awaited = false;
     op->state = 0;
 }
 

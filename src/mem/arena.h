@@ -36,7 +36,7 @@ struct sni_record {
     uint32_t class;                  /* immutable: size is (class + 1) * SNI_RECORD_STEP    */
     union {
         struct sni_record *next; /* while free: the list it is in                           */
-        void *own;               /* while it lives: whose it is may keep something here      */
+        SNI_ATOMIC(void *) own;  /* while it lives: whose it is may keep something here      */
     };
 };
 

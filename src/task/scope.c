@@ -346,7 +346,7 @@ void sni_scope_abandon(struct sni_task *task)
     if (task->kind == SNI_TASK_FIBER)
         sni_wait_abandon(&task->wait);
     else /* it seems to be queued; relaxed: nothing is published with it */
-        sni_atomic_fetch_or(&task->state, QUEUED, relaxed);
+        sni_atomic_fetch_or(&task->state, ACTIVE, relaxed);
     unlock(task);
 }
 

@@ -152,7 +152,7 @@ static SNI_ALWAYS_INLINE int make(struct sni_home *home, struct sni_exec *exec,
     uint64_t generation = sni_atomic_load(&record->generation, relaxed);
     uint64_t bits = handle ? HANDLE | 2 * REF : REF;
     if (what->kind == SNI_TASK_CORO)
-        bits |= QUEUED;
+        bits |= ACTIVE;
     /* release: to an inspector, which finds the task by its record (sni_task_find) */
     sni_atomic_store(&task->state, generation << 32 | bits, release);
     *out = task;

@@ -9,8 +9,8 @@
 #define WAITED   UINT64_C(2)
 #define COMPLETE UINT64_C(4)
 #define CANCELED UINT64_C(8)
-#define QUEUED   UINT64_C(16) /* SNI_TASK_DOOMED, to fibers */
-#define POLLING  UINT64_C(32)
+#define WOKEN    UINT64_C(16) /* SNI_TASK_DOOMED, to fibers */
+#define ACTIVE   UINT64_C(32)
 #define ORPHANED UINT64_C(64)
 #define PANICKED UINT64_C(128)
 #define SCOPED   UINT64_C(256)
@@ -19,7 +19,7 @@
 #define REFS     UINT64_C(0xFFFFFC00)
 
 /* What the two bits of coroutines mean to fibers. */
-#define DOOMED  QUEUED
-#define EXPIRED POLLING
+#define DOOMED  WOKEN
+#define EXPIRED ACTIVE
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "future/future_priv.h"
 #include "plat/thread.h"
+#include "wait/await.h"
 
 #include <sinew/errno.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task)
     struct sni_home *home = sni_task_home(task);
     sni_local_drop_all(task);
     home->ops->unspawned(home, exec);
-    /* It has ended: so nobody takes it for one that is QUEUED. acq_rel: as in sni_task_end */
+    /* It has ended: so nobody takes it for one that is ACTIVE. acq_rel: as in sni_task_end */
     uint64_t before = sni_atomic_fetch_sub(&task->state, REF - COMPLETE, acq_rel);
     if ((before & REFS) == REF)
         free_task(exec, task);
@@ -417,30 +418,42 @@ static void *waker_clone(void *data)
     return task;
 }
 
+/* What follows `state` when the task is woken. */
+static inline uint64_t woken_from(uint64_t state)
+{
+    return state | ((state & ACTIVE) != 0 ? WOKEN : ACTIVE);
+}
+
 /* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. */
 static inline int wake_at_home(struct sni_task *task)
 {
-    /* acq_rel: releases what the event wrote to the next poll; acquires nothing but order */
-    uint64_t before = sni_atomic_fetch_or(&task->state, QUEUED, acq_rel);
-    if (before & COMPLETE)
-        return -ESRCH;
-    if (!(before & (QUEUED | POLLING)))
+    uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
+    do {
+        if (sni_unlikely(state & COMPLETE))
+            return -ESRCH;
+        /* acq_rel: releases what the event wrote to the next poll; acquires the frame, for it.
+         * Even if nothing changes, see rule 4 */
+    } while (
+        sni_unlikely(!sni_atomic_cas(&task->state, &state, woken_from(state), acq_rel, relaxed)));
+    if (sni_likely(!(state & ACTIVE)))
         sni_task_home(task)->ops->ready(task);
     return 0;
 }
 
 /* Nothing keeps the home: the waker keeps the record alone. Whoever gives the task up locks it, and
- * leaves it QUEUED (sni_scope_abandon). So who is to queue it locks it in the step that says so. */
+ * leaves it ACTIVE (sni_scope_abandon). So who is to queue it locks it in the step that says so. */
 static int wake_from_afar(struct sni_task *task)
 {
     for (unsigned round = 0;; round++) {
         uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: a guess */
-        bool queues = (state & (COMPLETE | QUEUED | POLLING)) == 0;
+        bool queues = (state & ACTIVE) == 0;
+        if (state & COMPLETE)
+            return -ESRCH;
         if (queues && (state & LOCKED)) {
             sni_plat_back_off(round);
             continue;
         }
-        uint64_t next = state | QUEUED | (queues ? LOCKED : 0);
+        uint64_t next = woken_from(state) | (queues ? LOCKED : 0);
         /* acq_rel: as above, and as the lock of scope.c */
         if (!sni_atomic_cas(&task->state, &state, next, acq_rel, relaxed))
             continue;
@@ -448,7 +461,7 @@ static int wake_from_afar(struct sni_task *task)
             sni_task_home(task)->ops->ready(task);
             sni_atomic_fetch_sub(&task->state, LOCKED, release); /* release: pairs with the lock */
         }
-        return state & COMPLETE ? -ESRCH : 0;
+        return 0;
     }
 }
 
@@ -483,29 +496,41 @@ static int waker_wake(void *data)
     return rc;
 }
 
-static const sn_waker_vtable waker_vtable = {
+const sn_waker_vtable sni_task_wakers = {
     .clone = waker_clone,
     .wake = waker_wake,
     .wake_by_ref = waker_wake_by_ref,
     .drop = waker_drop,
 };
 
+/* Nobody polls the task any more, nor looks at it. False: it was woken meanwhile, and is to be
+ * queued again by the caller. */
+static bool rests(struct sni_task *task)
+{
+    uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
+    do {
+        /* relaxed: what the wake wrote, the next poll acquires; the frame goes with the queue */
+        if (sni_unlikely(state & WOKEN))
+            return false;
+        /* release: the frame, to the next poller, by way of who wakes it */
+    } while (
+        sni_unlikely(!sni_atomic_cas(&task->state, &state, state & ~ACTIVE, release, relaxed)));
+    return true;
+}
+
 bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
 {
-    /* relaxed: while QUEUED is set nobody else touches the two bits */
-    uint64_t state = sni_atomic_load(&task->state, relaxed);
-    uint64_t was = state & POLLING;
-    /* acquire: pairs with the wakes that set QUEUED. QUEUED becomes POLLING in one step: the sum of
-     * the two bits' values is what changes */
-    uint64_t before = sni_atomic_fetch_add(&task->state, POLLING - was - QUEUED, acquire);
-    sni_assert_debug(before & QUEUED, "a task is polled that is not queued");
-    sn_waker waker = {&waker_vtable, task};
+    /* acquire: pairs with the wake that made it ACTIVE */
+    uint64_t state = sni_atomic_load(&task->state, acquire);
+    if (sni_unlikely(state & WOKEN)) /* acquire: pairs with the wakes since */
+        state = sni_atomic_fetch_and(&task->state, ~WOKEN, acquire);
+    sni_assert_debug(state & ACTIVE, "a task is polled that is not queued");
+    sn_waker waker = {&sni_task_wakers, task};
     sn_cx cx = {&waker};
-    /* What was so before: who cancels it from here on queues it again, who did it between the two
-     * found it queued and left it at that. */
-    if (sni_unlikely(before & CANCELED))
+    /* What was so before: who cancels it from here on makes it polled again. */
+    if (sni_unlikely(state & CANCELED))
         (void)sn_future_cancel(task->future);
-    sn_poll p = sn_future_poll(task->future, &cx);
+    sn_poll p = sni_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
         if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
             (void)sn_future_drop(task->future); /* a generator, which is not asked again */
@@ -513,12 +538,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
         sni_task_end(exec, task, p.value);
         return false;
     }
-    /* relaxed: what the wake wrote, the next poll acquires; the frame goes with the queue */
-    if (sni_atomic_load(&task->state, relaxed) & QUEUED)
-        return true; /* POLLING as it is, see rule 4 */
-    /* release: the frame, to the next poller; acquire: a wake that came meanwhile */
-    before = sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel);
-    return (before & QUEUED) != 0;
+    return !rests(task);
 }
 
 /* ---- tasks that outlive their runtime ------------------------------------------------------ */
@@ -616,10 +636,10 @@ bool sni_task_seize(struct sni_task *task)
     }
     uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: a guess */
     do {
-        if (state & (QUEUED | POLLING | COMPLETE))
+        if (state & (ACTIVE | COMPLETE))
             return false;
         /* acquire: pairs with the end of the last poll, for the frame */
-    } while (!sni_atomic_cas(&task->state, &state, state | POLLING, acquire, relaxed));
+    } while (!sni_atomic_cas(&task->state, &state, state | ACTIVE, acquire, relaxed));
     return true;
 }
 
@@ -627,16 +647,12 @@ bool sni_task_is_still(const struct sni_task *task)
 {
     if (task->kind == SNI_TASK_FIBER) /* acquire: after what was read about it */
         return !sni_wait_is_claimed_(sni_atomic_load(&task->wait, acquire));
-    return !(sni_atomic_load(&task->state, acquire) & QUEUED); /* acquire: as above */
+    return !(sni_atomic_load(&task->state, acquire) & WOKEN); /* acquire: as above */
 }
 
 void sni_task_let_go(struct sni_task *task)
 {
-    bool is_over;
-    if (task->kind == SNI_TASK_FIBER)
-        is_over = sni_task_parked(task);
-    else /* acq_rel: as in sni_task_poll */
-        is_over = (sni_atomic_fetch_and(&task->state, ~POLLING, acq_rel) & QUEUED) != 0;
+    bool is_over = task->kind == SNI_TASK_FIBER ? sni_task_parked(task) : !rests(task);
     if (is_over)
         sni_task_home(task)->ops->ready(task);
 }

@@ -10,16 +10,16 @@
  *     WAITED       `joiner` is set. Set by the one who cleared HANDLE
  *     COMPLETE     the task has ended: `result`, PANICKED, `panic_text` are final
  *     CANCELED     somebody asked it to end
- *     QUEUED       coroutines: in a run queue, or to be put there by whoever polls it now
- *     POLLING      coroutines: a worker polls it, or has queued it again after it did
+ *     ACTIVE       coroutines: in a run queue, or a worker polls it, or somebody looks at it
+ *     WOKEN        coroutines, with ACTIVE: woken since it is, and not polled since that
  *     ORPHANED     its runtime is gone; `home_` is the home of orphans
  *     PANICKED     it ended, or is about to end, by sn_panic; `panic_text` says why
  *     LOCKED       somebody looks at its scopes or changes them (scope.c), and the next two; or
  *                  wakes it from outside its runtime, which does not go away meanwhile
  *     SCOPED       fibers: it is in scopes, which `stack->scopes` lists
- *     DOOMED       fibers (the bit of QUEUED): its waits are to end now, because it is cancelled or
+ *     DOOMED       fibers (the bit of WOKEN): its waits are to end now, because it is cancelled or
  *                  the innermost scope is
- *     EXPIRED      fibers (the bit of POLLING): with DOOMED; it is a deadline that ends them
+ *     EXPIRED      fibers (the bit of ACTIVE): with DOOMED; it is a deadline that ends them
  *
  * Rules
  *   1. Only read-modify-writes; every change of a bit is in one of the functions of task.c or, for
@@ -28,11 +28,14 @@
  *      by the one who sets COMPLETE, if it finds WAITED (acquire). One of the two finds the
  *      other: both bits are set in the same word.
  *   3. `result` is written by the task before COMPLETE (release), read after it (acquire).
- *   4. A wake while POLLING sets QUEUED; the poller then finds it and queues the task again,
- *      leaving the word alone: until the next poll clears QUEUED, further wakes have nothing to do.
- *      Otherwise the one who sets QUEUED queues it. So a wake is never lost, a task is in one
- *      queue at most, and one thread polls it at a time.
- *   5. A fiber is resumed by its waiter's claim alone (wait.h): it is neither QUEUED nor POLLING,
+ *   4. A wake sets ACTIVE, and whoever does that queues the task; one that finds it ACTIVE sets
+ *      WOKEN. A poll clears WOKEN before it begins, if it is set: what woke it by then, it sees.
+ *      After it, if nothing has happened, it clears ACTIVE; if WOKEN is set again, it queues the
+ *      task again and leaves the word alone. So a wake is never lost, a task is in one queue at
+ *      most, and one thread polls it at a time. The usual wait is two read-modify-writes: the
+ *      wake's, and the one after the poll. A wake is one even if it changes nothing: so the poll
+ *      that clears the bit acquires what was written before any of the wakes.
+ *   5. A fiber is resumed by its waiter's claim alone (wait.h): it is neither ACTIVE nor WOKEN,
  *      and has no wakers. */
 #ifndef SINEW_TASK_TASK_H
 #define SINEW_TASK_TASK_H

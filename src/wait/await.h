@@ -21,6 +21,10 @@
 
 #include "wait/wait.h"
 
+/* The vtable of the wakers of tasks (task.c), by which they are told from others: their data is the
+ * record of the task (mem/arena.h), in which a coroutine's frame lies. */
+extern const sn_waker_vtable sni_task_wakers;
+
 struct sni_await {
     sn_waker waker;             /* whose it is, see await.c; zeroed: none */
     SNI_ATOMIC(uint32_t) stage; /* any thread, see await.c */

@@ -61,17 +61,6 @@ void sni_wait_begin(struct sni_waiter *w)
     sni_wait_begin_on(w, sni_exec_current());
 }
 
-void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who)
-{
-    sni_assert_debug(ops->wait_at == 0, "somebody else waits with the state of a fiber");
-    sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
-    w->fiber = who;
-    w->ops = ops;
-    w->wait_at = 0;
-    w->interrupt = NULL;
-    sni_list_init(&w->link);
-}
-
 bool sni_wait_is_over(const struct sni_waiter *w)
 {
     /* acquire: pairs with the release in sni_wait_claim */

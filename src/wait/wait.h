@@ -375,7 +375,17 @@ void sni_wait_yield_thread(void);
 
 /* Bind `w` to neither fiber nor thread: `ops->resume(who)` is called when it is claimed after
  * sni_wait_published. For operations that a coroutine awaits. */
-void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops, void *who);
+static inline void sni_wait_begin_with(struct sni_waiter *w, const struct sni_exec_ops *ops,
+                                       void *who)
+{
+    sni_assert_debug(ops->wait_at == 0, "somebody else waits with the state of a fiber");
+    sni_atomic_store(&w->own, SNI_WAIT_OPEN, relaxed); /* relaxed: nobody else knows `w` yet */
+    w->fiber = who;
+    w->ops = ops;
+    w->wait_at = 0;
+    w->interrupt = NULL;
+    sni_list_init(&w->link);
+}
 
 /* For executors: the fiber of `w` is saved and may be resumed from now on.
  *

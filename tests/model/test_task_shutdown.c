@@ -179,7 +179,7 @@ static void reset_coroutine(void)
     handle = sni_task_handle(task);
     result = 1;
     sni_atomic_store(&resumes, 0, relaxed);               /* relaxed: in setup */
-    sni_atomic_fetch_and(&task->state, ~QUEUED, relaxed); /* relaxed: in setup */
+    sni_atomic_fetch_and(&task->state, ~ACTIVE, relaxed); /* relaxed: in setup */
 }
 
 static void stop_home_with_its_stacks(void)

@@ -298,7 +298,17 @@ TEST(task_planted_wake_without_read_modify_write_is_found)
 
 TEST(task_planted_end_of_a_poll_that_overlooks_a_wake_is_found)
 {
+    finds(&one_event, 1, MODEL_PLANT_SPLIT_RMW, "rests", "");
+}
+
+TEST(task_planted_begin_of_a_poll_that_overlooks_a_wake_is_found)
+{
     finds(&one_event, 1, MODEL_PLANT_SPLIT_RMW, "sni_task_poll", "");
+}
+
+TEST(task_planted_poll_that_acquires_no_wake_is_found)
+{
+    finds(&one_event, 1, MODEL_PLANT_RELAXED, "sni_task_poll", "a race");
 }
 
 TEST(task_planted_wake_that_releases_nothing_is_found)
@@ -309,7 +319,7 @@ TEST(task_planted_wake_that_releases_nothing_is_found)
 
 TEST(task_planted_poll_that_releases_no_frame_is_found)
 {
-    finds(&two_events_two_workers, 2, MODEL_PLANT_RELAXED, "sni_task_poll", "a race");
+    finds(&two_events_two_workers, 2, MODEL_PLANT_RELAXED, "rests", "a race");
 }
 
 TEST(task_planted_drop_of_a_waker_without_read_modify_write_is_found)

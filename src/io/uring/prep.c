@@ -40,15 +40,6 @@ unsigned sni_uring_mask_of_other(const struct sni_op *op)
     return 0;
 }
 
-unsigned sni_uring_events(const struct sni_op *op, unsigned there)
-{
-    if ((there & (POLLERR | POLLHUP)) != 0)
-        return op->events;
-    return op->events & (((there & (POLLIN | POLLRDHUP)) != 0 ? SNI_READABLE : 0u) |
-                         ((there & POLLOUT) != 0 ? SNI_WRITABLE : 0u) |
-                         ((there & POLLPRI) != 0 ? SNI_PRIORITY : 0u));
-}
-
 void sni_uring_prep(struct io_uring_sqe *sqe, const struct sni_op *op, bool patient)
 {
     const int quiet = MSG_NOSIGNAL | MSG_DONTWAIT;

@@ -20,10 +20,17 @@ static inline unsigned sni_uring_mask(const struct sni_op *op);
 static inline bool sni_uring_mask_is_hit(const struct sni_op *op, unsigned there);
 unsigned sni_uring_mask_of_other(const struct sni_op *op); /* than a POLL */
 
-/* The answer to a POLL when these events of poll(2) are there. More than 0 if it is hit. */
-unsigned sni_uring_events(const struct sni_op *op, unsigned there);
+/* The answer to a POLL when these events of poll(2) are there. More than 0 if it is hit, unless by
+ * POLLNVAL alone. */
+static inline unsigned sni_uring_events(const struct sni_op *op, unsigned there)
+{
+    if (sni_unlikely((there & (POLLERR | POLLHUP)) != 0))
+        return op->events;
+    return op->events & (((there & (POLLIN | POLLRDHUP)) != 0 ? SNI_READABLE : 0u) |
+                         ((there & POLLOUT) != 0 ? SNI_WRITABLE : 0u) |
+                         ((there & POLLPRI) != 0 ? SNI_PRIORITY : 0u));
+}
 
-/* A wait for readiness asks three times: what it is to wait for, and whether that is there. */
 static inline unsigned sni_uring_mask(const struct sni_op *op)
 {
     if (sni_unlikely(op->kind != SNI_OP_POLL))

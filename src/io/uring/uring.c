@@ -167,12 +167,13 @@ static bool put_op(struct uring *u, struct sni_op *op)
     struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
     if (sqe == NULL)
         return false;
-    if ((op->state & DETOUR) != 0)
+    unsigned on_behalf = op->state & (DETOUR | RESTS | POLLS);
+    if ((on_behalf & DETOUR) != 0)
         io_uring_prep_poll_add(sqe, op->result, POLLIN);
-    else if ((op->state & POLLS) != 0)
-        io_uring_prep_poll_add(sqe, op->fd, sni_uring_mask(op));
-    else if ((op->state & RESTS) != 0)
+    else if ((on_behalf & RESTS) != 0)
         io_uring_prep_timeout(sqe, &u->pause, 0, 0);
+    else if (on_behalf != 0 || op->kind == SNI_OP_POLL)
+        io_uring_prep_poll_add(sqe, op->fd, sni_uring_mask(op));
     else
         sni_uring_prep(sqe, op, (u->ring.features & SNI_URING_PATIENCE) != 0);
     io_uring_sqe_set_data64(sqe, (uint64_t)(uintptr_t)op | TAG_OP);
@@ -306,13 +307,20 @@ static int take_detour(struct sni_op *op, int state)
     return state | DETOUR;
 }
 
+/* Does a poll for what `op` needs have to take a detour from the beginning? */
+static bool needs_detour(const struct sni_op *op)
+{
+    return op->kind == SNI_OP_POLL ? (op->events & SNI_PRIORITY) != 0
+                                   : (sni_uring_mask_of_other(op) & POLLPRI) != 0;
+}
+
 /* Give the kernel the request that these bits of the state ask for, now or later. Returns whether
  * that was the end of the operation. */
 static bool begin(struct uring *u, struct sni_op *op, int state)
 {
     bool polls = (state & POLLS) != 0 || (op->kind == SNI_OP_POLL && (state & RESTS) == 0);
     bool besides = (state & DETOUR) != 0; /* the poll's answer was */
-    if (polls && (besides || (sni_uring_mask(op) & POLLPRI) != 0))
+    if (polls && (besides || needs_detour(op)))
         state = take_detour(op, state);
     if (state < 0) {
         complete(u, op, result_of(op, state));
@@ -379,9 +387,22 @@ static int next_request(const struct sni_op *op, int res)
     return -1;
 }
 
+/* The result of what has come to its usual end, and is in no list then; 0: see what follows. */
+static inline int plain_result(const struct sni_op *op, int res)
+{
+    if (sni_unlikely(op->state != OURS || op->why != 0 || res <= 0))
+        return 0;
+    return op->kind == SNI_OP_POLL ? (int)sni_uring_events(op, (unsigned)res) : res;
+}
+
 /* A request of `op` has ended. Returns whether the operation has. */
 static bool ended(struct uring *u, struct sni_op *op, int res)
 {
+    int plain = plain_result(op, res);
+    if (sni_likely(plain != 0)) {
+        complete(u, op, plain);
+        return true;
+    }
     sni_list_remove(&op->waiter.link); /* out of `cancels` or `asked` */
     if ((op->state & DETOUR) != 0 && res >= 0)
         res = (int)sni_detour_read(op->result);
@@ -555,16 +576,20 @@ static void uring_wait(struct sni_driver *driver, int64_t until_ns)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-static void uring_finish(struct sni_driver *driver)
+static void uring_retire(struct sni_driver *driver)
 {
     struct uring *u = uring_of(driver);
-    /* Whoever completed the last operation may still hold the lock, which ends with us. */
-    sni_mutex_lock(&driver->lock);
-    sni_mutex_unlock(&driver->lock);
     sni_ring_finish(&u->ring);
     if (u->event >= 0)
         sni_plat_event_close(u->event);
-    free(u);
+}
+
+static void uring_finish(struct sni_driver *driver)
+{
+    /* Whoever completed the last operation may still hold the lock, which ends with us. */
+    sni_mutex_lock(&driver->lock);
+    sni_mutex_unlock(&driver->lock);
+    free(uring_of(driver));
 }
 
 /* A ring can itself be waited for: it is readable while it has completions. */
@@ -584,6 +609,7 @@ static const struct sni_driver_ops uring_ops = {
     .wait = uring_wait,
     .wake = uring_wake,
     .fd = uring_fd,
+    .retire = uring_retire,
     .finish = uring_finish,
 };
 

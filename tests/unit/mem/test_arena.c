@@ -93,7 +93,8 @@ TEST(a_record_of_one_line_is_found_in_one_step_and_nothing_else_is)
     CHECK_EQ(sni_record_take(SNI_RECORD_STEP + 1, &lines), 0);
     CHECK_EQ(sni_record_get(&cache, SNI_RECORD_STEP, &cached), 0);
     uint64_t handle = sni_record_handle(line);
-    line->own = (void *)(uintptr_t)(handle >> 48); /* at + 8 there is a generation, too */
+    /* at + 8 there is a generation, too; relaxed: nobody else is here */
+    sni_atomic_store(&line->own, (void *)(uintptr_t)(handle >> 48), relaxed);
     CHECK_PTR_EQ(sni_arena_find_step(handle), line);
     CHECK_PTR_EQ(sni_arena_find_other(handle), line);
     uint64_t wrong[] = {0,

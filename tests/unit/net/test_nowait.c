@@ -4,6 +4,8 @@
 #include "harness.h"
 #include "io/epoll/slots.h"
 #include "io/file.h"
+#include "io/file_op.h"
+#include "net/sock.h"
 #include "task/task.h"
 
 #include <sinew/sinew.h>
@@ -379,8 +381,10 @@ static int drop_while_waiting(void *arg)
                 CHECK_EQ(sn_sleep(SN_MS(1)), 0);
             }
             CHECK_EQ(sn_future_drop(fut), 0);
-            for (int i = 0; i < polls; i++)
+            for (int i = 0; i < polls; i++) {
                 CHECK_EQ(pollers[i].clones, 0);
+                CHECK(ready || pollers[i].wakes == 0); /* whoever drops it knows */
+            }
             CHECK_EQ(drain(pair[0]), ready);
         }
     }
@@ -392,6 +396,182 @@ static int drop_while_waiting(void *arg)
 TEST(an_operation_that_is_dropped_keeps_no_waker)
 {
     on_each_driver(drop_while_waiting);
+}
+
+/* ---- wakers of tasks ------------------------------------------------------------------------ */
+
+static sn_poll poll_never(sn_future *fut, sn_cx *cx)
+{
+    (void)fut, (void)cx;
+    return SN_PENDING;
+}
+
+static const sn_future_vtable never = {.poll = poll_never, .name = "never"};
+
+/* Polls an operation of somebody else once, or none; and then ends, or waits until it is
+ * cancelled. */
+typedef struct passer_by {
+    sn_coro coro;
+    sn_future *once;
+    int *polls;
+    bool stays;
+    sn_future wait;
+} passer_by;
+
+SN_CORO(passer_by, self)
+{
+    ++*self->polls;
+    SN_BEGIN(self);
+    if (self->once != NULL)
+        CHECK(sn_poll_pending(sn_future_poll(self->once, SN_CX)));
+    if (self->stays)
+        SN_AWAIT(sn_future_init(&self->wait, &never));
+    SN_END();
+}
+
+/* A waker that is kept keeps the task's record. Were it not so, the one that comes next would get
+ * the memory of the one that ended, and be polled in its place. */
+static int leave_a_waker(void *arg)
+{
+    (void)arg;
+    sn_conn *pair[2];
+    sn_io_state io;
+    int polls = 0;
+    CHECK_EQ(sn_conn_pair(pair), 0);
+    sn_future *fut = sn_conn_wait_op(&io, pair[0], SN_READABLE);
+    passer_by frame = {.once = fut, .polls = &polls};
+    sn_task *first = sn_spawn_coro(passer_by, &frame);
+    CHECK_EQ(sn_join(first, NULL), 0);
+    CHECK_EQ(polls, 1);
+    frame = (passer_by){.polls = &polls, .stays = true};
+    sn_task *next = sn_spawn_coro(passer_by, &frame);
+    CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(polls, 2);
+    put(pair[1], "a"); /* wakes the one that has ended */
+    CHECK_EQ(sn_sleep(SN_MS(5)), 0);
+    struct poller poller = {0, 0};
+    sn_poll p;
+    while (sn_poll_pending(p = poll_by(&poller, fut)))
+        CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(p.value, SN_READABLE);
+    CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(polls, 2);
+    CHECK_EQ(sn_cancel(next, NULL), -ECANCELED);
+    CHECK_EQ(sn_close(pair[0]), 0);
+    CHECK_EQ(sn_close(pair[1]), 0);
+    return 0;
+}
+
+TEST(an_operation_outside_of_a_frame_wakes_no_other_task_in_place_of_the_one_that_polled_it)
+{
+    on_each_driver(leave_a_waker);
+}
+
+/* ---- closed in between ---------------------------------------------------------------------- */
+
+/* A try in vain, after which the file is closed. */
+static ptrdiff_t close_and_try(struct sni_file_op *fop)
+{
+    CHECK_EQ(sn_close(fop->extra), 0);
+    return -EAGAIN;
+}
+
+static int close_before_waiting(void *arg)
+{
+    static const struct sni_file_op_kind kind = {.vt = SNI_FILE_OP("test"),
+                                                 .attempt = close_and_try};
+    (void)arg;
+    for (int waits_before = 0; waits_before < 2; waits_before++) {
+        sn_conn *pair[2];
+        sn_io_state io;
+        char byte;
+        struct poller poller = {0, 0};
+        CHECK_EQ(sn_conn_pair(pair), 0);
+        if (waits_before) /* then it has a home */
+            CHECK_EQ(sn_read(pair[0], &byte, 1, sn_after(SN_MS(1))), -ETIMEDOUT);
+        struct sni_file_op *fop =
+            sni_file_op_init(&io, &kind, sni_sock_handle(pair[0]), SNI_CONNS, SNI_WRITABLE);
+        fop->extra = pair[0];
+        sn_poll p = poll_by(&poller, &fop->future);
+        CHECK(!sn_poll_pending(p));
+        CHECK_EQ(p.value, -EBADF);
+        CHECK_EQ(poller.wakes, 0);
+        CHECK_EQ(poller.clones, 0);
+        CHECK_EQ(sn_close(pair[1]), 0);
+    }
+    return 0;
+}
+
+TEST(a_close_between_a_try_and_the_wait_is_not_missed)
+{
+    on_each_driver(close_before_waiting);
+}
+
+/* ---- polls that meet completions ------------------------------------------------------------ */
+
+enum { PAIRS = 16, TURNS = 100, RESTLESS = 3 };
+
+/* Reads and writes one byte in turns, and polls meanwhile although nobody woke it. */
+typedef struct restless {
+    sn_coro coro;
+    sn_conn *conn;
+    char byte;
+    int turn;
+    int again;
+    sn_poll last;
+    sn_io_state io;
+} restless;
+
+SN_CORO(restless, self)
+{
+    SN_BEGIN(self);
+    for (self->turn = 0; self->turn < TURNS; self->turn++) {
+        (void)sn_read_op(&self->io, self->conn, &self->byte, 1);
+        self->last = sn_future_poll(&self->io.future_, SN_CX);
+        for (self->again = 0; self->again < RESTLESS && sn_poll_pending(self->last);
+             self->again++) {
+            SN_YIELD();
+            self->last = sn_future_poll(&self->io.future_, SN_CX);
+        }
+        if (sn_poll_pending(self->last))
+            SN_AWAIT_INTO(self->last.value, &self->io.future_);
+        CHECK_EQ(self->last.value, 1);
+        CHECK_EQ(sn_write_all(self->conn, &self->byte, 1, NULL, SN_NOWAIT), 0);
+    }
+    SN_END();
+}
+
+static int have_restless_pairs(void *arg)
+{
+    (void)arg;
+    sn_conn *conns[2 * PAIRS];
+    sn_task *tasks[2 * PAIRS];
+    for (int i = 0; i < 2 * PAIRS; i += 2) {
+        CHECK_EQ(sn_conn_pair(&conns[i]), 0);
+        for (int end = 0; end < 2; end++)
+            tasks[i + end] = sn_spawn_coro(restless, &(restless){.conn = conns[i + end]});
+        put(conns[i], "a");
+    }
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        CHECK_EQ(sn_join(tasks[i], NULL), 0);
+        CHECK_EQ(sn_close(conns[i]), 0);
+    }
+    return 0;
+}
+
+TEST(a_poll_that_nobody_asked_for_meets_a_completion_on_another_worker)
+{
+    static const sn_io_driver drivers[] = {SN_IO_URING, SN_IO_EPOLL, SN_IO_POLL};
+    for (size_t i = 0; i < 3; i++) {
+        sn_runtime *rt;
+        sn_runtime_options opts = {.workers = 3, .io = drivers[i]};
+        int rc = sn_runtime_create(&rt, &opts);
+        if (rc < 0 && drivers[i] == SN_IO_URING)
+            continue; /* not to be had here */
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(sn_runtime_block_on(rt, have_restless_pairs, NULL), 0);
+        sn_runtime_destroy(rt);
+    }
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */

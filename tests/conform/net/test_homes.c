@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* How a close finds those who wait, wherever their operations are (R84): in the driver that is the
+ * socket's home, in others of other runtimes, in those of plain threads; and what a socket keeps of
+ * a home that is gone. */
+#include "suite.h"
+
+#include "base/compiler.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define DRIVER_TEST_ON_(name, driver, io) \
+    TEST(name##_##driver, .limit_s = 60)  \
+    {                                     \
+        name##_body(io);                  \
+    }
+#define DRIVER_TEST(name)                     \
+    static void name##_body(sn_io_driver io); \
+    DRIVER_TEST_ON_(name, uring, SN_IO_URING) \
+    DRIVER_TEST_ON_(name, epoll, SN_IO_EPOLL) \
+    DRIVER_TEST_ON_(name, poll, SN_IO_POLL)   \
+    static void name##_body(sn_io_driver io)
+
+static sn_runtime *runtime_on(sn_io_driver io, unsigned workers)
+{
+    sn_runtime *rt;
+    int rc = sn_runtime_create(&rt, &(sn_runtime_options){.io = io, .workers = workers});
+    if (rc < 0 && io == SN_IO_URING)
+        SKIP("io_uring is not to be had here: %s", strerror(-rc));
+    CHECK_EQ(rc, 0);
+    return rt;
+}
+
+static sn_conn *ends[2];
+
+/* ---- closed from outside --------------------------------------------------------------------- */
+
+static int read_until_closed(void *arg)
+{
+    char byte;
+    return (int)sn_read(arg, &byte, 1, SN_FOREVER);
+}
+
+typedef struct reads_until_closed {
+    sn_coro coro;
+    sn_conn *conn;
+    sn_io_state io;
+    char byte;
+} reads_until_closed;
+
+SN_CORO(reads_until_closed, self)
+{
+    int n;
+    SN_BEGIN(self);
+    SN_AWAIT_INTO(n, sn_read_op(&self->io, self->conn, &self->byte, 1));
+    SN_RETURN(n);
+    SN_END();
+}
+
+static int read_as_coro_until_closed(void *arg)
+{
+    reads_until_closed frame = {.conn = arg};
+    return sn_join(sn_spawn_coro(reads_until_closed, &frame), NULL);
+}
+
+static void *read_as_thread_until_closed(void *arg)
+{
+    return (void *)(intptr_t)read_until_closed(arg);
+}
+
+enum { CLOSE_ROUNDS = 40, CLOSE_READERS = 8 };
+
+/* Most of one runtime are found by the home of the file, the others otherwise; and whoever comes
+ * later finds it closed. */
+static void close_among(sn_runtime *const rt[2], int round)
+{
+    sn_task *readers[CLOSE_READERS];
+    pthread_t thread;
+    void *result;
+    tcp_pair(ends);
+    for (int i = 0; i < CLOSE_READERS; i++) {
+        sn_task_fn *reader = (i + round) % 3 == 0 ? read_as_coro_until_closed : read_until_closed;
+        readers[i] = sn_runtime_spawn(rt[(i + round / 2) % 2], reader, ends[1]);
+        CHECK(readers[i] != NULL);
+    }
+    CHECK_EQ(pthread_create(&thread, NULL, read_as_thread_until_closed, ends[1]), 0);
+    if (round % 4 == 0)
+        let_them_wait();
+    CHECK_EQ(sn_close(ends[1]), 0);
+    for (int i = 0; i < CLOSE_READERS; i++)
+        CHECK_EQ(sn_join(readers[i], NULL), -EBADF);
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    CHECK_EQ((int)(intptr_t)result, -EBADF);
+    CHECK_EQ(sn_close(ends[0]), 0);
+}
+
+DRIVER_TEST(a_close_ends_the_waits_of_all_runtimes_and_threads)
+{
+    sn_runtime *rt[2] = {runtime_on(io, 2), runtime_on(io, 3)};
+    for (int round = 0; round < CLOSE_ROUNDS; round++)
+        close_among(rt, round);
+    sn_runtime_destroy(rt[0]);
+    sn_runtime_destroy(rt[1]);
+}
+
+typedef struct reads_all {
+    sn_coro coro;
+    sn_conn *conn;
+    int n;
+    sn_io_state io;
+    char byte;
+} reads_all;
+
+SN_CORO(reads_all, self)
+{
+    SN_BEGIN(self);
+    do
+        SN_AWAIT_INTO(self->n, sn_read_op(&self->io, self->conn, &self->byte, 1));
+    while (self->n == 1);
+    SN_RETURN(self->n);
+    SN_END();
+}
+
+static int read_all_until_closed(void *arg)
+{
+    reads_all frame = {.conn = arg};
+    return sn_join(sn_spawn_coro(reads_all, &frame), NULL);
+}
+
+/* The reader has a home, and is now trying, now about to wait. */
+DRIVER_TEST(a_close_in_the_middle_of_traffic_is_not_missed)
+{
+    sn_runtime *rt = runtime_on(io, 2);
+    for (int round = 0; round < 100; round++) {
+        tcp_pair(ends);
+        sn_task *reader = sn_runtime_spawn(rt, read_all_until_closed, ends[1]);
+        CHECK(reader != NULL);
+        for (int i = 0; i < 5 + round % 16; i++)
+            CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1);
+        for (int i = 0; i < round * 30; i++)
+            sni_cpu_pause();
+        CHECK_EQ(sn_close(ends[1]), 0);
+        CHECK_EQ(sn_join(reader, NULL), -EBADF);
+        CHECK_EQ(sn_close(ends[0]), 0);
+    }
+    sn_runtime_destroy(rt);
+}
+
+/* ---- a home that is gone --------------------------------------------------------------------- */
+
+/* The number that the next descriptor gets. */
+static int next_fd(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(close(fd), 0);
+    return fd;
+}
+
+/* Each end has been waited for, and so has a home. */
+static int wait_for_both(void *arg)
+{
+    char byte;
+    (void)arg;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(sn_read(ends[i], &byte, 1, soon()), -ETIMEDOUT);
+    return 0;
+}
+
+TEST(a_socket_that_outlives_its_runtime_keeps_no_ring)
+{
+    tcp_pair(ends);
+    int before = next_fd();
+    sn_runtime *rt = runtime_on(SN_IO_URING, 2);
+    CHECK_EQ(sn_runtime_block_on(rt, wait_for_both, NULL), 0);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(next_fd(), before);
+    close_pair(ends);
+}
