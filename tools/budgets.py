@@ -45,6 +45,7 @@ PATHS = {
     "send_wakes": "send to a receiver that waits",
     "wake": "release a semaphore at which a fiber waits",
     "wait": "go on after that, and wait again",
+    "wait_until": "the same with a deadline",
     "lock": "lock a free mutex",
     "unlock": "unlock it, nobody waits",
     "unlock_wakes": "unlock it, a fiber waits",

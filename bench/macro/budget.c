@@ -207,11 +207,19 @@ static int wait_at_sem(void *arg)
     return rc | sn_sem_acquire(arg, 1, SN_FOREVER);
 }
 
-static void have_waiters(void)
+/* The time is not read for the deadline, only to see that it has not passed. */
+static int wait_at_sem_until(void *arg)
+{
+    sn_deadline until = sn_after(SN_S(1000));
+    int rc = sn_sem_acquire(arg, 1, until);
+    return rc | sn_sem_acquire(arg, 1, until);
+}
+
+static void have_waiters(sn_task_fn *fn)
 {
     for (int i = 0; i < BATCH; i++) {
         sems[i] = (sn_sem)SN_SEM_INIT(0);
-        tasks[i] = sn_spawn(wait_at_sem, &sems[i]);
+        tasks[i] = sn_spawn(fn, &sems[i]);
     }
     let_others_run();
 }
@@ -224,7 +232,7 @@ static void release_all(void)
 
 static int count_wake(void)
 {
-    have_waiters();
+    have_waiters(wait_at_sem);
     toggle();
     release_all();
     toggle();
@@ -233,15 +241,25 @@ static int count_wake(void)
     return join_all();
 }
 
-static int count_wait(void)
+static int wait_again(sn_task_fn *fn)
 {
-    have_waiters();
+    have_waiters(fn);
     release_all();
     toggle();
     sn_yield(); /* all of them go on, and wait again */
     toggle();
     release_all();
     return join_all();
+}
+
+static int count_wait(void)
+{
+    return wait_again(wait_at_sem);
+}
+
+static int count_wait_until(void)
+{
+    return wait_again(wait_at_sem_until);
 }
 
 /* ---- mutex ---------------------------------------------------------------------------------- */
@@ -462,6 +480,7 @@ static const struct path {
     {"send_wakes", count_send_wakes, SN_IO_AUTO},
     {"wake", count_wake, SN_IO_AUTO},
     {"wait", count_wait, SN_IO_AUTO},
+    {"wait_until", count_wait_until, SN_IO_AUTO},
     {"lock", count_lock, SN_IO_AUTO},
     {"unlock", count_unlock, SN_IO_AUTO},
     {"unlock_wakes", count_unlock_wakes, SN_IO_AUTO},

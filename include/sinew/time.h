@@ -48,7 +48,8 @@ SN_API SN_SUSPENDS int sn_sleep_until(sn_deadline at);
 /* The memory of a sleep that a coroutine awaits. */
 typedef struct sn_sleep_state {
     sn_future future_;
-    void *opaque_[16];
+    int64_t at_ns_;
+    void *opaque_[7];
 } sn_sleep_state;
 
 /* sn_sleep_until as a future: SN_AWAIT(sn_sleep_op(&self->nap, sn_after(SN_MS(5)))). It is set by

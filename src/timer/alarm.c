@@ -5,10 +5,34 @@
  * is over, and the frame that the alarm lies in may go away. Ringing claims a waiter, which queues
  * a task; that takes no lock that is held while alarms are set or cleared.
  *
- * `next_ns` is kept beside the wheel, so that a look at the time needs no lock. */
+ * `next_ns` is kept beside the wheel, so that a look at the time needs no lock. It may be too
+ * early, when what it stands for was cleared; never too late: what is added makes it earlier by
+ * itself (sni_wheel_add), and a run finds it anew.
+ *
+ * The lock: set by an exchange, taken back by a plain store, and nobody sleeps on it. So each
+ * setting and each clearing executes one locked instruction. That is worth more than it seems: a
+ * locked instruction waits until all stores before it have left the processor, and the stores of a
+ * removal go to both neighbours of a timer, which with a million of them are not at hand. After a
+ * plain store the processor goes on meanwhile, as far as the next lock. Who finds it locked looks
+ * again, ever more rarely, and at last after short sleeps (sni_plat_back_off): it is held for some
+ * instructions, or while up to RINGS_AT_ONCE alarms ring.
+ *
+ * Order: the exchange acquires what the store before it has released, so that the wheel and the
+ * alarms in it pass from one to the next.
+ *
+ * The usual way through setting and clearing calls nothing, so it needs no frame; what is rare is
+ * called last.
+ *
+ * Rejected: the mutex of the house, whose unlock must find out whether somebody sleeps and hence is
+ * an exchange (the sleep it saves others is one that is hardly ever needed here); no locked
+ * instruction at all for the worker that owns the clockwork, others asking the kernel to interrupt
+ * it (membarrier): a fiber that was stolen while it waited clears its alarm from elsewhere, which
+ * is common, and would take microseconds; leaving such a clear to the owner by a message: the frame
+ * that the alarm lies in must not go away before, so it would wait for a worker that is busy. */
 #include "timer/alarm.h"
 
 #include "base/compiler.h"
+#include "plat/thread.h"
 
 enum {
     RINGS_AT_ONCE = 64, /* then others get the lock */
@@ -20,35 +44,90 @@ void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_n
     sni_wheel_init(&cw->wheel, now_ns, tick_ns);
 }
 
-void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alarm))
+/* ---- the lock --------------------------------------------------------------------------- */
+
+static inline bool try_lock(struct sni_clockwork *cw)
 {
-    sni_timer_init(&alarm->timer);
-    alarm->in = NULL;
-    alarm->ring = ring;
+    /* acquire: pairs with the release in unlock */
+    return sni_atomic_exchange(&cw->locked, 1, acquire) == 0;
 }
+
+static void lock(struct sni_clockwork *cw)
+{
+    /* relaxed: a guess, the acquire is in try_lock */
+    for (unsigned round = 0; sni_atomic_load(&cw->locked, relaxed) != 0 || !try_lock(cw); round++)
+        sni_plat_back_off(round);
+}
+
+static inline void unlock(struct sni_clockwork *cw)
+{
+    sni_atomic_store(&cw->locked, 0, release); /* release: pairs with the acquire in try_lock */
+}
+
+/* ---- alarms ----------------------------------------------------------------------------- */
 
 void sni_clockwork_each(struct sni_clockwork *cw,
                         void (*fn)(const struct sni_timer *timer, void *arg), void *arg)
 {
-    sni_mutex_lock(&cw->lock);
+    lock(cw);
     sni_wheel_each(&cw->wheel, fn, arg);
-    sni_mutex_unlock(&cw->lock);
+    unlock(cw);
 }
 
-static void note_next(struct sni_clockwork *cw)
+static inline void note_next(struct sni_clockwork *cw, int64_t next_ns)
 {
-    /* relaxed: a hint; who acts on it takes the lock */
-    sni_atomic_store(&cw->next_ns, sni_wheel_next_ns(&cw->wheel), relaxed);
+    sni_atomic_store(&cw->next_ns, next_ns, relaxed); /* relaxed: a hint; who acts on it locks */
+}
+
+/* With the clockwork locked; unlocks it. */
+static SNI_NEVER_INLINE SNI_COLD void set_rare(struct sni_alarm *alarm, struct sni_clockwork *cw,
+                                               int64_t at_ns)
+{
+    int64_t due_ns = sni_wheel_add(&cw->wheel, &alarm->timer, at_ns);
+    if (due_ns < sni_clockwork_next(cw))
+        note_next(cw, due_ns);
+    unlock(cw);
+}
+
+static SNI_NEVER_INLINE SNI_COLD void set_later(struct sni_alarm *alarm, struct sni_clockwork *cw,
+                                                int64_t at_ns)
+{
+    lock(cw);
+    set_rare(alarm, cw, at_ns);
 }
 
 void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at_ns)
 {
+    int64_t due_ns;
     alarm->in = cw;
-    sni_mutex_lock(&cw->lock);
-    sni_wheel_add(&cw->wheel, &alarm->timer, at_ns);
+    if (sni_unlikely(!try_lock(cw))) {
+        set_later(alarm, cw, at_ns);
+        return;
+    }
+    if (sni_unlikely(!sni_wheel_add_near(&cw->wheel, &alarm->timer, at_ns, &due_ns))) {
+        set_rare(alarm, cw, at_ns);
+        return;
+    }
+    /* A time to come that is noted is the beginning of a tick: what is before it is due by then */
     if (at_ns < sni_clockwork_next(cw))
-        note_next(cw);
-    sni_mutex_unlock(&cw->lock);
+        note_next(cw, due_ns);
+    unlock(cw);
+}
+
+/* With the clockwork locked; unlocks it. */
+static inline bool clear_locked(struct sni_alarm *alarm, struct sni_clockwork *cw)
+{
+    bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
+    if (sni_wheel_count(&cw->wheel) == 0)
+        note_next(cw, INT64_MAX); /* nobody need wake up for nothing */
+    unlock(cw);
+    return was_set;
+}
+
+static SNI_NEVER_INLINE SNI_COLD bool clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
+{
+    lock(cw);
+    return clear_locked(alarm, cw);
 }
 
 bool sni_alarm_clear(struct sni_alarm *alarm)
@@ -56,13 +135,21 @@ bool sni_alarm_clear(struct sni_alarm *alarm)
     struct sni_clockwork *cw = alarm->in;
     if (cw == NULL)
         return false;
-    sni_mutex_lock(&cw->lock);
-    bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
-    if (sni_wheel_count(&cw->wheel) == 0)
-        note_next(cw); /* nobody need wake up for nothing */
-    sni_mutex_unlock(&cw->lock);
-    return was_set;
+    return sni_likely(try_lock(cw)) ? clear_locked(alarm, cw) : clear_later(alarm, cw);
 }
+
+bool sni_alarm_hold(struct sni_alarm *alarm)
+{
+    lock(alarm->in);
+    return sni_timer_is_armed(&alarm->timer);
+}
+
+void sni_alarm_let_go(struct sni_alarm *alarm)
+{
+    unlock(alarm->in);
+}
+
+/* ---- ringing ---------------------------------------------------------------------------- */
 
 /* A part of a run, under the lock. True if there may be more. */
 static bool ring_some(struct sni_clockwork *cw, int64_t now_ns, unsigned *rang)
@@ -83,10 +170,10 @@ unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns, unsigned en
     unsigned rang = 0;
     bool more = true;
     while (more && rang < enough) {
-        sni_mutex_lock(&cw->lock);
+        lock(cw);
         more = ring_some(cw, now_ns, &rang);
-        note_next(cw);
-        sni_mutex_unlock(&cw->lock);
+        note_next(cw, sni_wheel_next_ns(&cw->wheel));
+        unlock(cw);
     }
     return rang;
 }

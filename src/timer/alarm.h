@@ -4,16 +4,15 @@
  * Each worker has one *clockwork*. It sets alarms in its own only, so nobody must be woken when
  * one is set; but a fiber that waited with an alarm may go on on another worker, which then
  * clears it; and while a worker is busy with a long task, another one rings its alarms (R85).
- * Hence the lock. It is nearly always free and at hand. */
+ * Hence the lock. It is nearly always free and at hand; see alarm.c. */
 #ifndef SINEW_TIMER_ALARM_H
 #define SINEW_TIMER_ALARM_H
 
 #include "base/atomic.h"
-#include "plat/thread.h"
 #include "timer/wheel.h"
 
 struct sni_clockwork {
-    struct sni_mutex lock;       /* guards the wheel, and is held while an alarm rings       */
+    SNI_ATOMIC(uint32_t) locked; /* guards the wheel; set while an alarm rings: 0, 1          */
     SNI_ATOMIC(int64_t) next_ns; /* written under the lock: before it there is nothing to do  */
     struct sni_wheel wheel;
 };
@@ -22,14 +21,20 @@ struct sni_clockwork {
 struct sni_alarm {
     struct sni_timer timer;
     struct sni_clockwork *in; /* where it was set; NULL: never                                */
-    /* The time has come. Under the clockwork's lock, so it must not set or clear alarms. */
+    /* The time has come. Under the clockwork's lock, so it must not set or clear alarms. Once it
+     * says so in some way of its own, the alarm may be gone. */
     void (*ring)(struct sni_alarm *alarm);
 };
 
 void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_ns);
 
 /* Prepare an alarm that is not set. */
-void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alarm));
+static inline void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alarm))
+{
+    sni_list_init(&alarm->timer.link); /* the time is written when it is set */
+    alarm->in = NULL;
+    alarm->ring = ring;
+}
 
 /* Let `alarm`, which is not set, ring at `at_ns` or less than a tick later. On the thread that owns
  * the clockwork. */
@@ -39,6 +44,13 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
  *
  * Returns  whether it was set; false: it has rung, or was never set */
 bool sni_alarm_clear(struct sni_alarm *alarm);
+
+/* For who changes what `ring` reads. From `hold` to `let_go`, some instructions later, `alarm`,
+ * which was set once, does not ring. Any thread.
+ *
+ * Returns  whether it is set; false: it has rung, and is not ringing */
+bool sni_alarm_hold(struct sni_alarm *alarm);
+void sni_alarm_let_go(struct sni_alarm *alarm);
 
 /* Ring what is due at `now_ns`, the earliest first, until `enough` or some more have rung; the rest
  * stays due. Any thread. Returns how many rang. */

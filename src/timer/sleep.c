@@ -3,10 +3,27 @@
  *
  * To sleep is to wait for a claim that only the deadline makes.
  *
- * The future's alarm claims its waiter, under the lock of its clockwork. The end clears the alarm,
- * which waits for a ring that is under way; so the ring never touches an operation that is gone. */
+ * The future. Only time ends it, so it needs no waiter, at which several could meet:
+ *
+ *     waker   written by the poller, before the alarm is set or while it is held (sni_alarm_hold);
+ *             read by the ring, which wakes it. So between the two it does not change, and a poll
+ *             may compare it without a lock. Dropped by who clears the alarm before it rings
+ *     stage   WAITING; RUNG is the last that the ring writes, and the operation may be gone then,
+ *             although the clockwork is still locked. So a poll that finds it locks nothing
+ *
+ * Why no wake is lost: a poll that does not find RUNG and returns has its waker in place, which the
+ * ring has yet to wake, or is about to. One that brings another waker finds the alarm set while it
+ * is held, so that the ring will read the new one, or not set, so that it has rung. Dropping clears
+ * the alarm, which waits for a ring that is under way.
+ *
+ * Orders: locking the clockwork passes the waker on to the ring. RUNG is released by the ring and
+ * acquired by the poll: whatever the ring read was read before the operation is used for something
+ * else.
+ *
+ * Rejected: a waiter and an await (wait/await.h), as all others have: twice the memory, and a
+ * compare and swap for a race that the clockwork's lock has decided already. */
 #include "timer/alarm.h"
-#include "wait/await.h"
+#include "wait/wait.h"
 
 #include "base/assert.h"
 
@@ -59,12 +76,16 @@ int sn_sleep(int64_t ns)
 
 /* ---- the future ------------------------------------------------------------------------- */
 
+enum {
+    WAITING,
+    RUNG,
+};
+
 struct sleep_op {
     sn_future future;
-    struct sni_alarm alarm;
-    struct sni_waiter waiter;
-    struct sni_await await;
-    int64_t at_ns;
+    struct sni_alarm alarm; /* alarm.timer.at_ns: the time, from the beginning                */
+    sn_waker waker;         /* a reference from the first poll on, until it has rung          */
+    SNI_ATOMIC(uint32_t) stage;
 };
 
 static_assert(sizeof(struct sleep_op) <= sizeof(sn_sleep_state), "sn_sleep_state is too small");
@@ -72,32 +93,55 @@ static_assert(sizeof(struct sleep_op) <= sizeof(sn_sleep_state), "sn_sleep_state
 static void ring(struct sni_alarm *alarm)
 {
     struct sleep_op *op = sni_container_of(alarm, struct sleep_op, alarm);
-    (void)sni_wait_claim(&op->waiter, 0);
+    sn_waker waker = op->waker;
+    /* release: pairs with the acquire in poll_sleep; the last touch */
+    sni_atomic_store(&op->stage, RUNG, release);
+    (void)sn_waker_wake(&waker);
+}
+
+/* The first poll. */
+static SNI_NEVER_INLINE sn_poll begin(struct sleep_op *op, sn_cx *cx)
+{
+    const struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->clockwork == NULL)
+        return SN_READY(-EPERM);
+    struct sni_clockwork *cw = exec->clockwork;
+    op->waker = sn_waker_clone(cx->waker);
+    sni_alarm_set(&op->alarm, cw, op->alarm.timer.at_ns);
+    return SN_PENDING;
+}
+
+/* A poll before its time: most are not for our sake, and bring the same waker. */
+static SNI_NEVER_INLINE sn_poll poll_early(struct sleep_op *op, sn_cx *cx)
+{
+    if (sn_waker_same(&op->waker, cx->waker))
+        return SN_PENDING;
+    sn_waker other = sn_waker_clone(cx->waker); /* before the lock: it is another's code */
+    bool is_set = sni_alarm_hold(&op->alarm);
+    if (is_set) {
+        sn_waker before = op->waker;
+        op->waker = other;
+        other = before;
+    }
+    sni_alarm_let_go(&op->alarm);
+    sn_waker_drop(&other);
+    return is_set ? SN_PENDING : SN_READY(0);
 }
 
 static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    if (op->alarm.in == NULL) {
-        const struct sni_exec *exec = sni_exec_current();
-        if (exec == NULL || exec->clockwork == NULL)
-            return SN_READY(-EPERM);
-        sni_await_begin_parked(&op->await, &op->waiter, cx);
-        sni_alarm_set(&op->alarm, exec->clockwork, op->at_ns);
-        return SN_PENDING;
-    }
-    if (!sni_await_poll(&op->await, &op->waiter, cx))
-        return SN_PENDING;
-    (void)sni_alarm_clear(&op->alarm);
-    sni_await_finish(&op->await);
-    return SN_READY(0);
+    if (op->alarm.in == NULL)
+        return begin(op, cx);
+    /* acquire: pairs with the release in ring */
+    return sni_atomic_load(&op->stage, acquire) == RUNG ? SN_READY(0) : poll_early(op, cx);
 }
 
 static void drop_sleep(sn_future *fut)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    (void)sni_alarm_clear(&op->alarm); /* a ring, with its claim, is over now */
-    sni_await_finish(&op->await);
+    if (sni_alarm_clear(&op->alarm))
+        sn_waker_drop(&op->waker); /* else the ring, which is over now, has woken it */
 }
 
 static const sn_future_vtable sleep_vtable = {
@@ -106,8 +150,9 @@ static const sn_future_vtable sleep_vtable = {
 sn_future *sn_sleep_op(sn_sleep_state *state, sn_deadline at)
 {
     struct sleep_op *op = (struct sleep_op *)(void *)state;
-    *op = (struct sleep_op){.at_ns = at.ns};
     sni_alarm_init(&op->alarm, ring);
+    op->alarm.timer.at_ns = at.ns;
+    sni_atomic_store(&op->stage, WAITING, relaxed); /* relaxed: setting the alarm publishes it */
     return sn_future_init(&op->future, &sleep_vtable);
 }
 

@@ -68,42 +68,20 @@ enum {
     SHIFT_MAX = 62,
 };
 
-static inline uint64_t bias(int64_t ns)
-{
-    return (uint64_t)ns ^ UINT64_C(1) << 63;
-}
-
-static inline int64_t unbias(uint64_t time)
-{
-    return (int64_t)(time ^ UINT64_C(1) << 63);
-}
-
-/* The tick at whose beginning `time` has been reached; not behind last_. */
-static inline uint64_t tick_of(const struct sni_wheel *wheel, uint64_t time)
-{
-    return (time + wheel->mask_) >> wheel->shift_;
-}
-
 static inline struct sni_timer *timer_of(struct sni_list *link)
 {
     return sni_container_of(link, struct sni_timer, link);
 }
 
-/* Put an unlinked timer that is due at `tick`, which is not behind the wheel, where it belongs. */
+/* The same as sni_wheel_place_, for whatever is ever due. */
 static inline void place(struct sni_wheel *wheel, struct sni_timer *timer, uint64_t tick)
 {
-    uint64_t differs = tick ^ wheel->tick_;
-    unsigned level = (63u - (unsigned)__builtin_clzll(differs | 1)) / SNI_WHEEL_SLOT_BITS;
-    unsigned slot = tick >> level * SNI_WHEEL_SLOT_BITS & (SNI_WHEEL_SLOTS - 1);
-    unsigned index = level * SNI_WHEEL_SLOTS + slot;
-    if (sni_unlikely(level >= SNI_WHEEL_LEVELS)) {
-        uint64_t span_begin = tick >> SPAN_BITS << SPAN_BITS;
-        if (sni_list_empty(&wheel->lists_[FAR]) || span_begin < wheel->far_ticks_)
-            wheel->far_ticks_ = span_begin;
-        index = FAR;
-    }
-    wheel->occupied_[index / SNI_WHEEL_SLOTS] |= UINT64_C(1) << index % SNI_WHEEL_SLOTS;
-    sni_list_push_back(&wheel->lists_[index], &timer->link);
+    if (sni_likely(sni_wheel_place_(wheel, timer, tick)))
+        return;
+    uint64_t span_begin = tick >> SPAN_BITS << SPAN_BITS;
+    if (sni_list_empty(&wheel->lists_[FAR]) || span_begin < wheel->far_ticks_)
+        wheel->far_ticks_ = span_begin;
+    sni_list_push_back(&wheel->lists_[FAR], &timer->link);
 }
 
 /* Find the nearest list that is occupied and the tick where it begins. False: there is none. */
@@ -146,7 +124,7 @@ static void cascade(struct sni_wheel *wheel, struct sni_list *list)
         struct sni_list *next = link->next;
         struct sni_timer *timer = timer_of(link);
         sni_list_init(link);
-        place(wheel, timer, tick_of(wheel, bias(timer->at_ns)));
+        place(wheel, timer, sni_wheel_tick_of_(wheel, sni_wheel_bias_(timer->at_ns)));
         link = next;
     }
 }
@@ -174,11 +152,11 @@ void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns)
     while (shift < SHIFT_MAX && INT64_C(1) << shift < tick_ns)
         shift++;
     uint64_t mask = (UINT64_C(1) << shift) - 1;
-    uint64_t now = bias(now_ns);
+    uint64_t now = sni_wheel_bias_(now_ns);
     *wheel = (struct sni_wheel){
         .now_ = now,
         .tick_ = now >> shift,
-        .last_ = bias(INT64_MAX) - (mask > 0 ? mask : 1),
+        .last_ = sni_wheel_bias_(INT64_MAX) - (mask > 0 ? mask : 1),
         .mask_ = mask,
         .shift_ = shift,
     };
@@ -197,42 +175,28 @@ void sni_timer_init(struct sni_timer *timer)
     sni_list_init(&timer->link);
 }
 
-void sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns)
+SNI_COLD int64_t sni_wheel_add_rare(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns)
 {
-    sni_assert_debug(!sni_timer_is_armed(timer), "a timer is armed twice: remove it first");
-    uint64_t at = bias(at_ns);
+    uint64_t at = sni_wheel_bias_(at_ns);
     timer->at_ns = at_ns;
     wheel->count_++;
-    if (sni_unlikely(at > wheel->last_))
+    if (at > wheel->last_) {
         sni_list_push_back(&wheel->lists_[NEVER], &timer->link);
-    else
-        place(wheel, timer, at <= wheel->now_ ? wheel->tick_ : tick_of(wheel, at));
-}
-
-bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer)
-{
-    struct sni_list *next = timer->link.next;
-    struct sni_list *prev = timer->link.prev;
-    if (next == &timer->link)
-        return false;
-    sni_list_remove(&timer->link);
-    wheel->count_--;
-    if (next == prev) { /* it was alone, and both are the head */
-        size_t index = (size_t)(next - wheel->lists_);
-        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+        return INT64_MAX;
     }
-    return true;
-}
-
-bool sni_timer_is_armed(const struct sni_timer *timer)
-{
-    return !sni_list_empty(&timer->link);
+    if (at <= wheel->now_) {
+        place(wheel, timer, wheel->tick_);
+        return sni_wheel_unbias_(wheel->now_);
+    }
+    uint64_t tick = sni_wheel_tick_of_(wheel, at);
+    place(wheel, timer, tick);
+    return sni_wheel_unbias_(tick << wheel->shift_);
 }
 
 struct sni_timer *sni_wheel_pop(struct sni_wheel *wheel, int64_t now_ns)
 {
-    if (bias(now_ns) > wheel->now_)
-        wheel->now_ = bias(now_ns);
+    if (sni_wheel_bias_(now_ns) > wheel->now_)
+        wheel->now_ = sni_wheel_bias_(now_ns);
     uint64_t tick = wheel->now_ >> wheel->shift_;
     if (!wheel->running_ || tick > wheel->tick_)
         advance(wheel, tick);
@@ -249,20 +213,15 @@ int64_t sni_wheel_next_ns(const struct sni_wheel *wheel)
     unsigned index;
     uint64_t begin;
     if (!sni_list_empty(&wheel->lists_[DUE]))
-        return unbias(wheel->now_);
+        return sni_wheel_unbias_(wheel->now_);
     if (!nearest(wheel, &index, &begin))
         return INT64_MAX;
     if (begin == wheel->tick_)
-        return unbias(wheel->now_);
+        return sni_wheel_unbias_(wheel->now_);
     const struct sni_list *list = &wheel->lists_[index];
     if (index >= SNI_WHEEL_SLOTS && list->next == list->prev)
-        begin = tick_of(wheel, bias(timer_of(list->next)->at_ns));
-    return unbias(begin << wheel->shift_);
-}
-
-size_t sni_wheel_count(const struct sni_wheel *wheel)
-{
-    return wheel->count_;
+        begin = sni_wheel_tick_of_(wheel, sni_wheel_bias_(timer_of(list->next)->at_ns));
+    return sni_wheel_unbias_(begin << wheel->shift_);
 }
 
 void sni_wheel_each(struct sni_wheel *wheel, void (*fn)(const struct sni_timer *timer, void *arg),

@@ -20,6 +20,8 @@
 #ifndef SINEW_TIMER_WHEEL_H
 #define SINEW_TIMER_WHEEL_H
 
+#include "base/assert.h"
+#include "base/compiler.h"
 #include "base/list.h"
 
 #include <stdbool.h>
@@ -67,14 +69,19 @@ void sni_timer_init(struct sni_timer *timer);
 
 /* Arm `timer`, which must be unarmed, for `at_ns`. A time that has passed by the wheel's clock (the
  * latest one given to init or pop) is due at the next run. INT64_MAX, and whatever else lies in the
- * very last tick of an int64_t, is never due; the timer is armed nevertheless. */
-void sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns);
+ * very last tick of an int64_t, is never due; the timer is armed nevertheless.
+ *
+ * Returns  when it is due: the boundary of a tick, the wheel's clock if its time had passed, or
+ *          INT64_MAX. A run is worth while then, or at what sni_wheel_next_ns gave before,
+ *          whichever is earlier */
+static inline int64_t sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer,
+                                    int64_t at_ns);
 
 /* Disarm `timer`, which is one of this wheel or unarmed. Returns whether it was armed: if not, it
  * was popped or never added. */
-bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer);
+static inline bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer);
 
-bool sni_timer_is_armed(const struct sni_timer *timer);
+static inline bool sni_timer_is_armed(const struct sni_timer *timer);
 
 /* Take out the next timer that is due at `now_ns`, disarmed, or give NULL. A `now_ns` that is
  * earlier than one given before counts as that one.
@@ -97,10 +104,97 @@ struct sni_timer *sni_wheel_pop(struct sni_wheel *wheel, int64_t now_ns);
 int64_t sni_wheel_next_ns(const struct sni_wheel *wheel);
 
 /* Armed timers. */
-size_t sni_wheel_count(const struct sni_wheel *wheel);
+static inline size_t sni_wheel_count(const struct sni_wheel *wheel);
 
 /* Call `fn` for each of them, in no order. */
 void sni_wheel_each(struct sni_wheel *wheel, void (*fn)(const struct sni_timer *timer, void *arg),
                     void *arg);
+
+/* ---- what is done by the million, in its callers ------------------------------------------- */
+
+/* The other half of sni_wheel_add: what has passed, is never due, or is far. */
+int64_t sni_wheel_add_rare(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns);
+
+/* See "Biased times" in wheel.c. */
+static inline uint64_t sni_wheel_bias_(int64_t ns)
+{
+    return (uint64_t)ns ^ UINT64_C(1) << 63;
+}
+
+static inline int64_t sni_wheel_unbias_(uint64_t time)
+{
+    return (int64_t)(time ^ UINT64_C(1) << 63);
+}
+
+/* The tick at whose beginning `time` has been reached; not behind last_. */
+static inline uint64_t sni_wheel_tick_of_(const struct sni_wheel *wheel, uint64_t time)
+{
+    return (time + wheel->mask_) >> wheel->shift_;
+}
+
+/* Put an unlinked timer that is due at `tick`, which is not behind the wheel, where it belongs;
+ * false if that is beyond the levels. */
+static inline bool sni_wheel_place_(struct sni_wheel *wheel, struct sni_timer *timer, uint64_t tick)
+{
+    unsigned highest = 63u ^ (unsigned)__builtin_clzll((tick ^ wheel->tick_) | 1);
+    if (sni_unlikely(highest >= SNI_WHEEL_LEVELS * SNI_WHEEL_SLOT_BITS))
+        return false;
+    size_t level = highest * 43 >> 8; /* a sixth, exactly, of what is less than 64 */
+    size_t slot = tick >> level * SNI_WHEEL_SLOT_BITS & (SNI_WHEEL_SLOTS - 1);
+    wheel->occupied_[level] |= UINT64_C(1) << slot;
+    sni_list_push_back(&wheel->lists_[level * SNI_WHEEL_SLOTS + slot], &timer->link);
+    return true;
+}
+
+static inline bool sni_timer_is_armed(const struct sni_timer *timer)
+{
+    return !sni_list_empty(&timer->link);
+}
+
+static inline size_t sni_wheel_count(const struct sni_wheel *wheel)
+{
+    return wheel->count_;
+}
+
+/* The usual half of sni_wheel_add, which gives its result in *due_ns; false, and nothing is done:
+ * the other half is wanted. */
+static inline bool sni_wheel_add_near(struct sni_wheel *wheel, struct sni_timer *timer,
+                                      int64_t at_ns, int64_t *due_ns)
+{
+    sni_assert_debug(!sni_timer_is_armed(timer), "a timer is armed twice: remove it first");
+    uint64_t at = sni_wheel_bias_(at_ns);
+    if (sni_unlikely(at <= wheel->now_ || at > wheel->last_))
+        return false;
+    uint64_t tick = sni_wheel_tick_of_(wheel, at);
+    if (sni_unlikely(!sni_wheel_place_(wheel, timer, tick)))
+        return false;
+    timer->at_ns = at_ns;
+    wheel->count_++;
+    *due_ns = sni_wheel_unbias_(tick << wheel->shift_);
+    return true;
+}
+
+static inline int64_t sni_wheel_add(struct sni_wheel *wheel, struct sni_timer *timer, int64_t at_ns)
+{
+    int64_t due_ns;
+    if (sni_likely(sni_wheel_add_near(wheel, timer, at_ns, &due_ns)))
+        return due_ns;
+    return sni_wheel_add_rare(wheel, timer, at_ns);
+}
+
+static inline bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *timer)
+{
+    struct sni_list *next = timer->link.next;
+    struct sni_list *prev = timer->link.prev;
+    if (next == &timer->link)
+        return false;
+    sni_list_remove(&timer->link);
+    wheel->count_--;
+    if (next == prev) { /* it was alone, and both are the head */
+        size_t index = (size_t)(next - wheel->lists_);
+        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+    }
+    return true;
+}
 
 #endif

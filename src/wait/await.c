@@ -20,9 +20,7 @@
  *
  * Orders: parking releases the waker to the claimer, which acquires it with its claim; OVER gives
  * it back. So the usual wait, polled once to begin and once when it is over, costs a coroutine no
- * more than a fiber: two compare and swaps. A waiter can even be parked before it is known to
- * anybody, since there is no stack to be saved: then it is the publishing, under some lock, that
- * releases the waker, and one compare and swap is left.
+ * more than a fiber: two compare and swaps.
  *
  * Rejected: a waker cell (sn_waker_cell), which has a state of its own: two more read-modify-writes
  * for each wake; and a stage that the claimer exchanges, which is one more. */
@@ -72,12 +70,6 @@ void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx 
 {
     sni_await_begin(await, w);
     fill(await, cx->waker);
-}
-
-void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
-{
-    sni_await_begin_armed(await, w, cx);
-    sni_atomic_store(&w->own, SNI_WAIT_PARKED, relaxed); /* relaxed: publishing it releases */
 }
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)

@@ -7,9 +7,6 @@
  *             or cheaper:    sni_await_begin_armed(&op->await, &op->waiter, cx);
  *                            publish the waiter
  *                            if (!sni_await_published(...)) return SN_PENDING;
- *             or, for who need not know whether it was claimed at once:
- *                            sni_await_begin_parked(&op->await, &op->waiter, cx);
- *                            publish the waiter; return SN_PENDING;
  *     poll:                  if (!sni_await_poll(&op->await, &op->waiter, cx)) return SN_PENDING;
  *                            sni_await_finish(&op->await); the result is there
  *     drop:                  make sure that nobody will claim; or that somebody has, and then
@@ -35,9 +32,6 @@ void sni_await_begin(struct sni_await *await, struct sni_waiter *w);
 
 /* The same, and the waker of this poll is in it when `w` becomes known. */
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
-
-/* The same, and it counts as published: a claim wakes the poller even before this poll is over. */
-void sni_await_begin_parked(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
 
 /* `w` was made known to claimers.
  *

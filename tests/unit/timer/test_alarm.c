@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "base/compiler.h"
+#include "base/rand.h"
 #include "timer/alarm.h"
 
 #include <limits.h>
@@ -105,6 +106,90 @@ TEST(a_run_ends_when_enough_have_rung_and_the_rest_stays_due_in_order)
     CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
     for (unsigned i = 0; i < 1000; i++)
         CHECK_EQ(b[i].rung, 1);
+}
+
+TEST(an_alarm_alone_is_waited_for_until_the_very_tick_at_which_it_rings)
+{
+    static const int64_t far_ns[] = {1, 63, 64, 65, 4096, 300000, INT64_C(1) << 43};
+    for (size_t i = 0; i < sizeof(far_ns) / sizeof(far_ns[0]); i++) {
+        struct bell b = {.rung = 0};
+        sni_clockwork_init(&cw, 1000, 64);
+        sni_alarm_init(&b.alarm, ring);
+        sni_alarm_set(&b.alarm, &cw, 1000 + far_ns[i]);
+        int64_t next_ns = sni_clockwork_next(&cw);
+        CHECK_GE(next_ns, 1000 + far_ns[i]);
+        CHECK_LT(next_ns, 1000 + far_ns[i] + 64);
+        CHECK_EQ(sni_clockwork_run(&cw, next_ns - 1, UINT_MAX), 0);
+        CHECK_EQ(sni_clockwork_next(&cw), next_ns);
+        CHECK_EQ(sni_clockwork_run(&cw, next_ns, UINT_MAX), 1);
+        CHECK_EQ(b.rung, 1);
+    }
+}
+
+TEST(an_alarm_that_is_never_due_lets_everybody_sleep)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    sni_alarm_init(&b.alarm, ring);
+    sni_alarm_set(&b.alarm, &cw, INT64_MAX);
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+    CHECK(sni_alarm_clear(&b.alarm));
+}
+
+TEST(an_alarm_whose_time_has_passed_is_worth_a_run_at_once)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    CHECK_EQ(sni_clockwork_run(&cw, 5000, UINT_MAX), 0);
+    sni_alarm_init(&b.alarm, ring);
+    sni_alarm_set(&b.alarm, &cw, 7);
+    CHECK_LE(sni_clockwork_next(&cw), 5000);
+    CHECK_EQ(sni_clockwork_run(&cw, 5000, UINT_MAX), 1);
+    CHECK_EQ(sni_clockwork_next(&cw), INT64_MAX);
+}
+
+TEST(an_alarm_that_is_held_and_let_go_of_is_as_it_was)
+{
+    begin();
+    struct bell b = {.rung = 0};
+    sni_alarm_init(&b.alarm, ring);
+    sni_alarm_set(&b.alarm, &cw, 2000);
+    CHECK(sni_alarm_hold(&b.alarm));
+    sni_alarm_let_go(&b.alarm);
+    CHECK_EQ(sni_clockwork_run(&cw, 2000, UINT_MAX), 1);
+    CHECK(!sni_alarm_hold(&b.alarm));
+    sni_alarm_let_go(&b.alarm);
+    CHECK(!sni_alarm_clear(&b.alarm));
+}
+
+/* Whoever sleeps by sni_clockwork_next alone, while alarms are set and cleared, rings each in the
+ * tick of its time. */
+TEST(who_sleeps_by_the_next_time_rings_nothing_late)
+{
+    enum { BELLS = 20, STEPS = 20000, TICK_NS = 16 };
+    static struct bell bells[BELLS];
+    struct sni_rand rand;
+    int64_t now_ns = 1000;
+    sni_rand_init(&rand, 7);
+    sni_clockwork_init(&cw, now_ns, TICK_NS);
+    for (int i = 0; i < BELLS; i++)
+        sni_alarm_init(&bells[i].alarm, ring);
+    for (int step = 0; step < STEPS; step++) {
+        struct bell *b = &bells[sni_rand_below(&rand, BELLS)];
+        (void)sni_alarm_clear(&b->alarm);
+        b->rung = 0;
+        int64_t far_ns = INT64_C(1) << sni_rand_below(&rand, 30);
+        sni_alarm_set(&b->alarm, &cw, now_ns + sni_rand_below(&rand, (uint32_t)far_ns));
+        if (sni_rand_below(&rand, 4) != 0)
+            continue;
+        int64_t next_ns = sni_clockwork_next(&cw);
+        now_ns = next_ns > now_ns ? next_ns : now_ns;
+        (void)sni_clockwork_run(&cw, now_ns, UINT_MAX);
+        for (int i = 0; i < BELLS; i++)
+            if (sni_timer_is_armed(&bells[i].alarm.timer))
+                CHECK_GT(bells[i].alarm.timer.at_ns, now_ns - TICK_NS);
+        CHECK_GT(sni_clockwork_next(&cw), now_ns);
+    }
 }
 
 /* ---- a ring against a clear on another thread --------------------------------------------- */

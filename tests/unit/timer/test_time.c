@@ -113,6 +113,105 @@ TASK_TEST(a_sleep_that_loses_a_race_is_cleared)
     return 0;
 }
 
+/* ---- a sleep's waker ------------------------------------------------------------------------ */
+
+struct told {
+    SNI_ATOMIC(int) references;
+    SNI_ATOMIC(int) wakes;
+};
+
+static void *add_reference(void *data)
+{
+    sni_atomic_fetch_add(&((struct told *)data)->references, 1, relaxed);
+    return data;
+}
+
+static void drop_reference(void *data)
+{
+    sni_atomic_fetch_sub(&((struct told *)data)->references, 1, relaxed);
+}
+
+static int count_wake(void *data)
+{
+    sni_atomic_fetch_add(&((struct told *)data)->wakes, 1, relaxed);
+    return 0;
+}
+
+static const sn_waker_vtable told_vtable = {
+    .clone = add_reference, .wake_by_ref = count_wake, .drop = drop_reference};
+
+static bool pends(sn_future *fut, struct told *told)
+{
+    sn_waker waker = {.vt = &told_vtable, .data = told};
+    return sn_poll_pending(sn_future_poll(fut, &(sn_cx){&waker}));
+}
+
+static void sleep_through(sn_future *fut, struct told *told)
+{
+    while (pends(fut, told))
+        CHECK_EQ(sn_sleep(SN_US(100)), 0);
+    CHECK_EQ(sn_sleep(SN_US(300)), 0); /* the wake comes after the end, perhaps from elsewhere */
+}
+
+TASK_TEST(a_sleep_wakes_whoever_polled_it_last_and_once)
+{
+    (void)arg;
+    struct told first = {{0}, {0}}, last = {{0}, {0}};
+    sn_sleep_state state;
+    sn_future *fut = sn_sleep_op(&state, sn_after(SN_MS(3)));
+    if (pends(fut, &first)) {
+        CHECK_EQ(sni_atomic_load(&first.references, relaxed), 1);
+        bool pended = pends(fut, &last); /* not, where the machine stood still meanwhile */
+        CHECK_EQ(sni_atomic_load(&first.references, relaxed), 0);
+        CHECK_EQ(sni_atomic_load(&last.references, relaxed), pended ? 1 : 0);
+        CHECK_EQ(sni_atomic_load(&first.wakes, relaxed), pended ? 0 : 1);
+        if (pended)
+            sleep_through(fut, &last);
+        CHECK_EQ(sni_atomic_load(&last.wakes, relaxed), pended ? 1 : 0);
+    }
+    CHECK_EQ(sni_atomic_load(&first.references, relaxed), 0);
+    CHECK_EQ(sni_atomic_load(&last.references, relaxed), 0);
+    return 0;
+}
+
+TASK_TEST(a_sleep_that_is_dropped_wakes_nobody_and_keeps_no_waker)
+{
+    (void)arg;
+    struct told told = {{0}, {0}};
+    sn_sleep_state state;
+    sn_future *fut = sn_sleep_op(&state, sn_after(SN_S(3600)));
+    CHECK_EQ(sn_future_drop(fut), 0); /* never polled */
+    fut = sn_sleep_op(&state, sn_after(SN_S(3600)));
+    CHECK(pends(fut, &told));
+    CHECK(pends(fut, &told));
+    CHECK_EQ(sni_atomic_load(&told.references, relaxed), 1);
+    CHECK_EQ(sn_future_drop(fut), 0);
+    CHECK_EQ(sni_atomic_load(&told.references, relaxed), 0);
+    CHECK_EQ(sni_atomic_load(&told.wakes, relaxed), 0);
+    return 0;
+}
+
+TASK_TEST(a_sleep_that_has_rung_is_dropped_without_a_second_drop_of_its_waker)
+{
+    (void)arg;
+    struct told told = {{0}, {0}};
+    sn_sleep_state state;
+    sn_future *fut = sn_sleep_op(&state, sn_after(SN_US(200)));
+    if (!pends(fut, &told))
+        return 0;
+    while (sni_atomic_load(&told.wakes, relaxed) == 0)
+        CHECK_EQ(sn_sleep(SN_US(100)), 0);
+    CHECK_EQ(sn_future_drop(fut), 0);
+    CHECK_EQ(sni_atomic_load(&told.references, relaxed), 0);
+    CHECK_EQ(sni_atomic_load(&told.wakes, relaxed), 1);
+    return 0;
+}
+
+TEST(a_sleep_of_a_coroutine_is_small)
+{
+    CHECK_LE(sizeof(sn_sleep_state), sizeof(sn_future) + 8 + 7 * sizeof(void *) + 4);
+}
+
 TEST(outside_a_runtime_a_sleep_blocks_the_thread)
 {
     int64_t before = sn_now();

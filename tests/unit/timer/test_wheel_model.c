@@ -104,8 +104,12 @@ static void add(struct model *m, struct entry *e, uint64_t at)
     e->tick = at <= m->now ? m->now / m->tick_ns : tick;
     e->sequence = m->additions++;
     e->added_at = m->now;
-    sni_wheel_add(&m->wheel, &e->timer, plain(at));
+    int64_t due_ns = sni_wheel_add(&m->wheel, &e->timer, plain(at));
     CHECK_EQ(e->timer.at_ns, plain(at));
+    if (e->never)
+        CHECK_EQ(due_ns, INT64_MAX);
+    else
+        CHECK_EQ(due_ns, plain(at <= m->now ? m->now : tick * m->tick_ns));
 }
 
 static bool earlier(const struct entry *a, const struct entry *b)
