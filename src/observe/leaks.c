@@ -30,6 +30,7 @@
 #include "observe/leaks.h"
 
 #include "plat/memory.h"
+#include "plat/self.h"
 #include "runtime/deadlock.h"
 #include "runtime/runtime.h"
 
@@ -190,6 +191,17 @@ static void skip(uintptr_t from, uintptr_t to, void *arg)
         l->rc = sni_search_skip(&l->search, from, to);
 }
 
+/* Whether a joiner is a thread. Its frame is not read directly: it is not known yet that no other
+ * thread runs, and one whose deadline has passed may be on its way out of it. */
+static bool is_thread(const struct sni_leaks *l, const struct sni_waiter *joiner)
+{
+    struct sni_waiter copy;
+    return joiner != NULL &&
+           sni_plat_self_read(l->search.self, (uintptr_t)joiner, &copy, sizeof(copy)) ==
+               sizeof(copy) &&
+           copy.ops == NULL;
+}
+
 /* A stack that is mapped by itself; and who counts as a thread that waits. */
 static void note_task(struct sni_record *record, void *arg)
 {
@@ -201,8 +213,7 @@ static void note_task(struct sni_record *record, void *arg)
         const struct sni_stack *stack = task->kind == SNI_TASK_FIBER ? task->stack : NULL;
         if (stack != NULL && stack->slab == NULL)
             skip((uintptr_t)stack->lo, (uintptr_t)stack->hi, l);
-        const struct sni_waiter *joiner = sni_task_joiner(task);
-        l->joining += joiner != NULL && joiner->ops == NULL;
+        l->joining += is_thread(l, sni_task_joiner(task));
     }
     sni_task_unref(sni_exec_current(), task);
 }

@@ -583,6 +583,22 @@ TEST(a_plain_thread_may_ask_and_leaks_are_printed)
     free(said.text);
 }
 
+TEST(between_the_turns_of_a_single_threaded_runtime_one_may_ask)
+{
+    sn_runtime *rt = NULL;
+    struct found found = {.n = 0};
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_leaks(rt, note, &found), 0); /* before the first */
+    CHECK_EQ(sn_runtime_block_on(rt, just_leak, NULL), 0);
+    CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(20))), 1); /* by then it waits */
+    int rc = sn_leaks(rt, note, &found);
+    CHECK_EQ(rc, found.n);
+    CHECK(rc == 1 || (rc == 0 && !LEAKS_ARE_EXACT));
+    CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), 1); /* it can be driven again */
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
+}
+
 static void *wait_for_end(void *arg)
 {
     CHECK_EQ(sn_event_wait(arg, SN_FOREVER), 0);
