@@ -45,7 +45,7 @@ TEST(no_hot_path_needs_a_tenth_more_instructions_than_was_accepted, .limit_s = 1
     succeed(c);
 }
 
-/* The whole is built twice and counted by hand: it takes a minute. */
+/* tools/cancel_cost builds all of it, which is left to people: it takes minutes. */
 TEST(waits_that_cannot_be_cancelled_compile_for_who_measures_them)
 {
     require_tool("gcc", "core");
