@@ -25,8 +25,11 @@ typedef struct sn_stuck {
                            "watch", "select", "group"; NULL: that is not known                */
     const void *object; /* the lock, or the handle of the channel; NULL: none, or several     */
     uint64_t owner;     /* the task that holds the lock, is joined, or is the oldest of the group;
-                           0: none, or not known                                             */
+                           of sn_leaks also the only one that has the other end; 0: none, several,
+                           or not known                                                      */
     unsigned cycle;     /* which cycle it is in, from 1; 0: in none                           */
+    unsigned owners;    /* how many tasks there are that `owner` could be; of a select, for each of
+                           its cases, unless it is one and the same                          */
 } sn_stuck;
 
 /* Receives what is found, one at a time, on the calling thread. May do what its caller may. */
@@ -40,8 +43,9 @@ typedef void sn_stuck_fn(const sn_stuck *task, void *arg);
  *
  * What it says is so: none of these tasks can go on unless one of them is cancelled. What it does
  * not see: locks that are held by readers, threads or coroutines, which are not known by name; and
- * waits that any of several others could end, at channels, semaphores, conditions and so on
- * (sn_leaks).
+ * waits that any of several others could end, at channels, semaphores, conditions and so on: these
+ * have no owner, and whoever reaches them may end the wait. Who can reach them is found out by
+ * sn_leaks.
  *
  * Suspends: no.   Threads: any; `rt` must not be shut down meanwhile.
  * Returns  the number of cycles
@@ -51,7 +55,7 @@ SN_API int sn_deadlocks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
 
 /* Find tasks of `rt` (as above) that wait and can never be woken, because all that could wake them
  * is known to themselves and other such tasks only. `tell` is called for each of them; NULL: they
- * are listed on standard error.
+ * are listed on standard error, each with who has the other end of what it waits at.
  *
  * A task is listed if it waits without a deadline, and not for a descriptor or a future, and nobody
  * has its handle any more to cancel it, and, each of these that it waits at:
@@ -60,6 +64,14 @@ SN_API int sn_deadlocks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
  *   - the end of such a task;
  *   - a lock that such a task holds, or that a task held when it ended;
  *   - anything on the stack of such a task, with no pointer into that stack in other memory.
+ *
+ * So they wait for each other, and those that do so in a cycle are told together, with its number
+ * in `cycle`: each of them waits at something that another one of it has, or holds, or is; or it
+ * waits at what it alone has, which is a cycle of one. Those who wait for a cycle, or for a lock
+ * that was kept, come last and have 0. Who waits at something itself, and nowhere else, counts as
+ * one that has it only if nobody else does. What somebody has is a handle of the channel, or a
+ * pointer into the stack or the copied argument where the semaphore, the event and so on lies; that
+ * it would use it is not said, but nobody else can.
  *
  * To find out, all memory that the program can write is searched for handles and pointers while the
  * workers stand still: some milliseconds, and more with a large heap. What it says is so, as long

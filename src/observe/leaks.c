@@ -11,22 +11,26 @@
  *   - it waits for a task, or for a lock that one holds, and that task is live; a lock whose holder
  *     has ended without unlocking makes nobody live;
  *   - it waits at something that lies on the stack of a task, and that task is live, or somebody
- *     has a pointer into that stack;
+ *     has a pointer into that stack, but for one to the link by which its owner is queued: that is
+ *     the queue's, and leads to nothing else;
  *   - it waits at something that lies anywhere else: there may be ways to get at it that no word of
  *     memory shows.
  *
  * "Somebody has" means that the word is found in live memory. Then its stack and its record become
  * live, and so on, until nothing changes. The candidates that are left wait for ever: what could
  * wake them is known to them alone. That is what a tracing collector would say, but for the heap:
- * blocks have no known bounds here, so all of it counts as live.
+ * blocks have no known bounds here, so all of it counts as live. Who of them waits for whom is then
+ * found out by knots.c.
  *
  * It must not move meanwhile. All other workers stand still (pause.c), so that what their tasks
  * know is on their stacks; threads that wait for the runtime have put their registers on theirs
  * (SNI_SPILL_REGISTERS). What other threads have in registers cannot be seen: then there is no
  * answer. So a task is never listed that could be woken; but a stale word may keep one from being
  * listed. */
-#include "observe/search.h"
+#include "observe/leaks.h"
+
 #include "plat/memory.h"
+#include "plat/self.h"
 #include "runtime/deadlock.h"
 #include "runtime/runtime.h"
 
@@ -34,42 +38,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORGET_BYTES = 6 << 10 };
-
-struct fate {
-    struct sni_span stack; /* sorted by this in leaks.stacks: of the node's fiber            */
-    size_t node;
-    bool is_candidate;
-    bool is_live;
-    bool is_known;   /* a handle that is still good, or a pointer into its record, was found */
-    bool is_pointed; /* a pointer into its stack was                                         */
+enum {
+    FORGET_BYTES = 6 << 10,
+    HAVERS_TOLD = 4, /* by name; more are counted only */
 };
 
-/* What candidates wait at, by its record. */
-struct thing {
-    uintptr_t record;
-    bool is_known;
-};
-
-struct leaks {
-    struct sni_snapshot snap;
-    struct sni_search search;
-    struct fate *fates;  /* one for each node, in the same order                               */
-    struct fate *stacks; /* copies of those that have one, by address; `node` leads back       */
-    size_t stacks_n;
-    struct thing *things;
-    size_t things_n;
-    size_t bytes; /* of all three, which are one mapping */
-    struct sni_span arena;
-    bool only_handles; /* pointers are the house's own here */
-    unsigned joining;  /* threads that wait for a task      */
-    int rc;
-};
+#define ADDRESS UINT64_C(0xFFFFFFFFFFFF) /* of a handle */
 
 /* ---- what is found ------------------------------------------------------------------------------
  * */
 
-static struct thing *find_thing(const struct leaks *l, uintptr_t record)
+static struct sni_thing *find_thing(const struct sni_leaks *l, uintptr_t record)
 {
     size_t lo = 0, hi = l->things_n;
     while (lo < hi) {
@@ -84,8 +63,7 @@ static struct thing *find_thing(const struct leaks *l, uintptr_t record)
     return NULL;
 }
 
-/* The fate of the task on whose stack `address` lies, or NULL. */
-static struct fate *find_stack(const struct leaks *l, uintptr_t address)
+struct sni_fate *sni_leaks_stack(const struct sni_leaks *l, uintptr_t address)
 {
     size_t lo = 0, hi = l->stacks_n;
     while (lo < hi) {
@@ -100,36 +78,47 @@ static struct fate *find_stack(const struct leaks *l, uintptr_t address)
     return NULL;
 }
 
-static struct fate *fate_of(const struct leaks *l, uintptr_t task)
+struct sni_fate *sni_leaks_fate(const struct sni_leaks *l, uintptr_t task)
 {
     const struct sni_node *node = sni_snapshot_find(&l->snap, task);
     return node != NULL ? &l->fates[node - l->snap.nodes] : NULL;
 }
 
-static void found_record(struct leaks *l, struct sni_record *record, bool by_handle)
+struct sni_thing *sni_leaks_thing(const struct sni_leaks *l, const struct sni_place *place)
 {
-    struct thing *thing = find_thing(l, (uintptr_t)record);
-    if (thing != NULL)
-        thing->is_known = true;
-    struct fate *fate = fate_of(l, (uintptr_t)record);
-    if (fate != NULL && (!by_handle || sni_task_has_handle((struct sni_task *)(void *)record)))
-        fate->is_known = true;
+    struct sni_record *record = sni_arena_around((uintptr_t)place->object & ADDRESS);
+    return record != NULL ? find_thing(l, (uintptr_t)record) : NULL;
+}
+
+struct sni_lead sni_leaks_follow(const struct sni_leaks *l, uintptr_t word)
+{
+    struct sni_lead lead = {.thing = NULL};
+    uintptr_t address = word & ADDRESS;
+    if (address < l->arena.from || address >= l->arena.to) {
+        struct sni_fate *fate = l->only_handles ? NULL : sni_leaks_stack(l, word);
+        lead.stack = fate != NULL && fate->link != word ? fate : NULL;
+        return lead;
+    }
+    lead.by_handle = address != word;
+    struct sni_record *record = sni_arena_around(address);
+    if (record != NULL && (lead.by_handle ? sni_record_handle(record) == word : !l->only_handles)) {
+        lead.thing = find_thing(l, (uintptr_t)record);
+        lead.record = sni_leaks_fate(l, (uintptr_t)record);
+    }
+    return lead;
 }
 
 static void found_word(uintptr_t word, void *arg)
 {
-    struct leaks *l = arg;
-    uintptr_t address = word & UINT64_C(0xFFFFFFFFFFFF);
-    if (address >= l->arena.from && address < l->arena.to) {
-        bool by_handle = address != word;
-        struct sni_record *record = sni_arena_around(address);
-        if (record != NULL && (by_handle ? sni_record_handle(record) == word : !l->only_handles))
-            found_record(l, record, by_handle);
-        return;
-    }
-    struct fate *fate = l->only_handles ? NULL : find_stack(l, word);
-    if (fate != NULL)
-        fate->is_pointed = true;
+    struct sni_leaks *l = arg;
+    struct sni_lead lead = sni_leaks_follow(l, word);
+    if (lead.thing != NULL)
+        lead.thing->is_known = true;
+    if (lead.record != NULL &&
+        (!lead.by_handle || sni_task_has_handle(l->snap.nodes[lead.record->node].task)))
+        lead.record->is_known = true;
+    if (lead.stack != NULL)
+        lead.stack->is_pointed = true;
 }
 
 /* ---- where it is looked for ---------------------------------------------------------------------
@@ -141,8 +130,7 @@ static uintptr_t end_of(const struct sni_record *record)
     return (uintptr_t)record + (class + 1) * SNI_RECORD_STEP;
 }
 
-/* What a live task has: what was copied for it, its argument, its stack. */
-static void look_at_task(struct leaks *l, const struct sni_task *task)
+void sni_leaks_look_at(struct sni_leaks *l, const struct sni_task *task)
 {
     const struct sni_exec *exec = sni_exec_current();
     sni_search_span(&l->search, (uintptr_t)(task + 1), end_of(&task->record));
@@ -158,15 +146,15 @@ static void look_at_task(struct leaks *l, const struct sni_task *task)
 
 static void look_at_root(struct sni_record *record, void *arg)
 {
-    struct leaks *l = arg;
+    struct sni_leaks *l = arg;
     struct sni_task *task = (struct sni_task *)(void *)record;
     if (!sni_task_find(task))
         return;
-    const struct fate *fate = fate_of(l, (uintptr_t)task);
+    const struct sni_fate *fate = sni_leaks_fate(l, (uintptr_t)task);
     const bool is_ours = sni_task_home(task) == &l->snap.sched->home;
     if (!sni_task_is_complete(task) && (fate == NULL || !fate->is_candidate)) {
         if (is_ours)
-            look_at_task(l, task);
+            sni_leaks_look_at(l, task);
         else
             sni_search_span(&l->search, (uintptr_t)(task + 1), end_of(record));
     }
@@ -175,13 +163,13 @@ static void look_at_root(struct sni_record *record, void *arg)
 
 static void look_at_other(struct sni_record *record, void *arg)
 {
-    struct leaks *l = arg;
+    struct sni_leaks *l = arg;
     /* acquire: pairs with the beginning of its life */
     if (sni_atomic_load(&record->generation, acquire) % 2 == 1)
         sni_search_span(&l->search, (uintptr_t)(record + 1), end_of(record));
 }
 
-static void look_at_loops(struct leaks *l)
+static void look_at_loops(struct sni_leaks *l)
 {
     const struct sni_sched *sched = l->snap.sched;
     const struct sni_worker *me = sni_worker_current();
@@ -198,15 +186,26 @@ static void look_at_loops(struct leaks *l)
 
 static void skip(uintptr_t from, uintptr_t to, void *arg)
 {
-    struct leaks *l = arg;
+    struct sni_leaks *l = arg;
     if (l->rc == 0)
         l->rc = sni_search_skip(&l->search, from, to);
+}
+
+/* Whether a joiner is a thread. Its frame is not read directly: it is not known yet that no other
+ * thread runs, and one whose deadline has passed may be on its way out of it. */
+static bool is_thread(const struct sni_leaks *l, const struct sni_waiter *joiner)
+{
+    struct sni_waiter copy;
+    return joiner != NULL &&
+           sni_plat_self_read(l->search.self, (uintptr_t)joiner, &copy, sizeof(copy)) ==
+               sizeof(copy) &&
+           copy.ops == NULL;
 }
 
 /* A stack that is mapped by itself; and who counts as a thread that waits. */
 static void note_task(struct sni_record *record, void *arg)
 {
-    struct leaks *l = arg;
+    struct sni_leaks *l = arg;
     struct sni_task *task = (struct sni_task *)(void *)record;
     if (!sni_task_find(task))
         return;
@@ -214,14 +213,13 @@ static void note_task(struct sni_record *record, void *arg)
         const struct sni_stack *stack = task->kind == SNI_TASK_FIBER ? task->stack : NULL;
         if (stack != NULL && stack->slab == NULL)
             skip((uintptr_t)stack->lo, (uintptr_t)stack->hi, l);
-        const struct sni_waiter *joiner = sni_task_joiner(task);
-        l->joining += joiner != NULL && joiner->ops == NULL;
+        l->joining += is_thread(l, sni_task_joiner(task));
     }
     sni_task_unref(sni_exec_current(), task);
 }
 
 /* A lock names its holder by its address, which wakes nobody. */
-static void skip_locks(struct leaks *l)
+static void skip_locks(struct sni_leaks *l)
 {
     for (size_t i = 0; i < l->snap.places_n; i++) {
         const struct sni_place *place = &l->snap.places[i];
@@ -232,7 +230,7 @@ static void skip_locks(struct leaks *l)
 }
 
 /* Everything of our own that would be found. */
-static void skip_own(struct leaks *l)
+static void skip_own(struct sni_leaks *l)
 {
     struct sni_sched *sched = l->snap.sched;
     const struct sni_snapshot *snap = &l->snap;
@@ -252,37 +250,36 @@ static void skip_own(struct leaks *l)
 /* ---- who is live
  * --------------------------------------------------------------------------------- */
 
-static bool is_place_live(const struct leaks *l, const struct sni_place *place)
+static bool is_place_live(const struct sni_leaks *l, const struct sni_place *place)
 {
-    uintptr_t object = (uintptr_t)place->object & UINT64_C(0xFFFFFFFFFFFF);
-    const struct thing *thing;
-    const struct fate *fate;
+    uintptr_t object = (uintptr_t)place->object;
+    const struct sni_thing *thing;
+    const struct sni_fate *fate;
     struct sni_record *record;
     switch (place->tie) {
     case SNI_TIE_HANDLE:
-        record = sni_arena_around(object);
-        thing = record != NULL ? find_thing(l, (uintptr_t)record) : NULL;
+        thing = sni_leaks_thing(l, place);
         return thing == NULL || thing->is_known;
     case SNI_TIE_OWNER:
         if (place->owner < l->arena.from || place->owner >= l->arena.to)
             return true; /* a thread, or some coroutine */
-        fate = fate_of(l, place->owner);
+        fate = sni_leaks_fate(l, place->owner);
         if (fate != NULL)
             return fate->is_live;
         return sni_arena_at(place->owner) != NULL; /* else it has ended, and holds the lock */
     case SNI_TIE_MEMORY:
-        fate = find_stack(l, object);
+        fate = sni_leaks_stack(l, object);
         if (fate != NULL)
             return fate->is_live || fate->is_pointed;
         record = sni_arena_around(object);
-        fate = record != NULL ? fate_of(l, (uintptr_t)record) : NULL;
+        fate = record != NULL ? sni_leaks_fate(l, (uintptr_t)record) : NULL;
         return fate == NULL || fate->is_live || fate->is_known;
     default:
         return true;
     }
 }
 
-static bool is_live(const struct leaks *l, size_t i)
+static bool is_live(const struct sni_leaks *l, size_t i)
 {
     const struct sni_node *node = &l->snap.nodes[i];
     bool live = l->fates[i].is_known;
@@ -291,19 +288,19 @@ static bool is_live(const struct leaks *l, size_t i)
     return live;
 }
 
-static void spread(struct leaks *l)
+static void spread(struct sni_leaks *l)
 {
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < l->snap.n; i++) {
-            struct fate *fate = &l->fates[i];
+            struct sni_fate *fate = &l->fates[i];
             if (fate->is_live || !is_live(l, i))
                 continue;
             fate->is_live = true;
             more = true;
-            look_at_task(l, l->snap.nodes[i].task);
+            sni_leaks_look_at(l, l->snap.nodes[i].task);
             if (l->snap.nodes[i].fiber != l->snap.nodes[i].task)
-                look_at_task(l, l->snap.nodes[i].fiber);
+                sni_leaks_look_at(l, l->snap.nodes[i].fiber);
         }
     }
 }
@@ -313,13 +310,13 @@ static void spread(struct leaks *l)
 
 static int by_stack(const void *a, const void *b)
 {
-    const struct fate *x = a, *y = b;
+    const struct sni_fate *x = a, *y = b;
     return (x->stack.from > y->stack.from) - (x->stack.from < y->stack.from);
 }
 
 static int by_record(const void *a, const void *b)
 {
-    const struct thing *x = a, *y = b;
+    const struct sni_thing *x = a, *y = b;
     return (x->record > y->record) - (x->record < y->record);
 }
 
@@ -331,21 +328,24 @@ static bool may_be_candidate(const struct sni_snapshot *snap, const struct sni_n
     return may;
 }
 
-static void note_things(struct leaks *l, const struct sni_node *node)
+static void note_things(struct sni_leaks *l, const struct sni_node *node)
 {
+    struct sni_fate *fiber = sni_leaks_fate(l, (uintptr_t)node->fiber);
     for (unsigned p = 0; p < node->places; p++) {
         const struct sni_place *place = &l->snap.places[node->first + p];
-        uintptr_t object = (uintptr_t)place->object & UINT64_C(0xFFFFFFFFFFFF);
+        if (fiber != NULL && place->link != NULL)
+            fiber->link = (uintptr_t)place->link;
         if (place->tie == SNI_TIE_HANDLE)
-            l->things[l->things_n++].record = (uintptr_t)sni_arena_around(object);
+            l->things[l->things_n++].record =
+                (uintptr_t)sni_arena_around((uintptr_t)place->object & ADDRESS);
     }
 }
 
-static void sort_out(struct leaks *l)
+static void sort_out(struct sni_leaks *l)
 {
     for (size_t i = 0; i < l->snap.n; i++) {
         const struct sni_node *node = &l->snap.nodes[i];
-        struct fate *fate = &l->fates[i];
+        struct sni_fate *fate = &l->fates[i];
         fate->node = i;
         fate->is_candidate = may_be_candidate(&l->snap, node);
         fate->is_live = !fate->is_candidate;
@@ -353,8 +353,8 @@ static void sort_out(struct leaks *l)
             note_things(l, node);
         if (node->task != node->fiber || node->task->kind != SNI_TASK_FIBER)
             continue;
-        const struct sni_stack *stack = node->fiber->stack;
-        fate->stack = (struct sni_span){(uintptr_t)stack->lo, (uintptr_t)stack->hi};
+        const struct sni_task *fiber = node->fiber; /* nothing lies below where it was left */
+        fate->stack = (struct sni_span){(uintptr_t)fiber->context.sp, (uintptr_t)fiber->stack->hi};
         l->stacks[l->stacks_n++] = *fate;
     }
     sni_sort(l->stacks, l->stacks_n, sizeof(*l->stacks), by_stack);
@@ -367,7 +367,7 @@ static void sort_out(struct leaks *l)
 }
 
 /* Do we know where all threads are? */
-static bool is_alone(const struct leaks *l)
+static bool is_alone(const struct sni_leaks *l)
 {
     const struct sni_sched *sched = l->snap.sched;
     unsigned known = 1;
@@ -381,16 +381,17 @@ static bool is_alone(const struct leaks *l)
 }
 
 /* Nothing moves. */
-static int judge(struct leaks *l)
+static int judge(struct sni_leaks *l)
 {
     size_t n = l->snap.n;
     void *memory;
-    l->bytes = 2 * (n + 1) * sizeof(struct fate) + (l->snap.places_n + 1) * sizeof(struct thing);
+    l->bytes =
+        2 * (n + 1) * sizeof(struct sni_fate) + (l->snap.places_n + 1) * sizeof(struct sni_thing);
     if (sni_plat_reserve(&memory, l->bytes) < 0)
         return -ENOMEM;
     l->fates = memory;
     l->stacks = l->fates + n + 1;
-    l->things = (struct thing *)(void *)(l->stacks + n + 1);
+    l->things = (struct sni_thing *)(void *)(l->stacks + n + 1);
     sort_out(l);
     skip_own(l);
     skip_locks(l);
@@ -408,11 +409,11 @@ static int judge(struct leaks *l)
     sni_arena_each_other(l->snap.sched->arena, look_at_other, l);
     l->only_handles = false;
     spread(l);
-    return 0;
+    return sni_knots_tie(l);
 }
 
 /* Not inline: what its callers have in registers is in their frames, above this one. */
-static SNI_NEVER_INLINE int look(struct leaks *l, struct sni_sched *sched)
+static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
 {
     int rc = sni_sched_pause(sched);
     if (rc < 0)
@@ -432,7 +433,8 @@ static SNI_NEVER_INLINE int look(struct leaks *l, struct sni_sched *sched)
     return rc;
 }
 
-/* The search has left on the stack what it looked for, where the next one would find it. */
+/* Wipe what lies below on the stack. A search leaves there what it looked for, where the next one
+ * would find it; and its own frames would have holes with old words in them. */
 static SNI_NEVER_INLINE void forget(void)
 {
     volatile char below[FORGET_BYTES];
@@ -440,30 +442,96 @@ static SNI_NEVER_INLINE void forget(void)
         below[i] = 0;
 }
 
-static int by_id(const void *a, const void *b)
+/* Who could have ended the wait: one task, or so many. Of a select they are counted for each case,
+ * unless it is one and the same. */
+static void note_owners(const struct sni_leaks *l, const struct sni_node *node, sn_stuck *stuck)
 {
-    const sn_stuck *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
+    uint64_t the_one = 0;
+    bool is_one = true;
+    unsigned n = 0;
+    for (unsigned p = 0; p < node->places; p++) {
+        const uint32_t *who = NULL;
+        uint32_t have = sni_knots_who(l, &l->snap.places[node->first + p], &who);
+        uint64_t id = have == 1 ? l->knots.nodes[who[0]]->id : 0;
+        is_one = is_one && have == 1 && (p == 0 || id == the_one);
+        the_one = id;
+        n += have;
+    }
+    if (n == 0)
+        return; /* a lock, a join: that is known */
+    stuck->owner = is_one ? the_one : 0;
+    stuck->owners = is_one ? 1 : n;
 }
 
-/* Tell of those that are left, in the order of their numbers. */
-static int tell_all(struct leaks *l, sn_stuck_fn *tell, void *arg)
+struct telling {
+    const struct sni_leaks *l;
+    const struct sni_node *node;
+};
+
+/* Behind "waits to receive from channel 0x...": who has it. */
+static void print_who(const struct sni_place *place, void *arg)
 {
-    void *memory;
-    size_t n = 0, bytes = (l->snap.n + 1) * sizeof(sn_stuck);
-    if (sni_plat_reserve(&memory, bytes) < 0)
-        return -ENOMEM;
-    sn_stuck *list = memory;
-    for (size_t i = 0; i < l->snap.n; i++)
-        if (!l->fates[i].is_live)
-            list[n++] = sni_stuck_of(&l->snap, &l->snap.nodes[i]);
-    sni_sort(list, n, sizeof(*list), by_id);
-    if (n > 0 && tell == NULL)
-        fprintf(stderr, "sinew: leak: tasks that nobody can wake any more (%zu):\n", n);
-    for (size_t i = 0; i < n; i++)
-        (tell != NULL ? tell : sni_print_stuck)(&list[i], tell != NULL ? arg : &l->snap);
-    sni_plat_release(memory, bytes);
-    return (int)n;
+    const struct telling *telling = arg;
+    const struct sni_leaks *l = telling->l;
+    const uint32_t *who = NULL;
+    uint32_t n = sni_knots_who(l, place, &who);
+    if (n == 1 && l->knots.nodes[who[0]] == telling->node) {
+        fprintf(stderr, ", which it alone has");
+        return;
+    }
+    for (uint32_t i = 0; i < n && i < HAVERS_TOLD; i++) {
+        fprintf(stderr, i == 0 ? ", which " : i + 1 == n ? " and " : ", ");
+        sni_print_task(l->knots.nodes[who[i]]);
+    }
+    if (n > HAVERS_TOLD)
+        fprintf(stderr, " and %u more", n - HAVERS_TOLD);
+    if (n > 0)
+        fprintf(stderr, n == 1 ? " has" : " have");
+}
+
+static void print_one(const struct sni_leaks *l, const struct sni_node *node,
+                      const struct sni_node *before)
+{
+    if (node->mark != 0 && (before == NULL || before->mark != node->mark))
+        fprintf(stderr, "sinew:  cycle %u:\n", node->mark);
+    else if (node->mark == 0 && (before == NULL || before->mark != 0))
+        fprintf(stderr, "sinew:  in no cycle:\n");
+    struct telling telling = {l, node};
+    sni_print_node(&l->snap, node, print_who, &telling);
+}
+
+/* Tell of those that are left: by cycles, and in these in the order of their numbers. */
+static void tell_all(const struct sni_leaks *l, sn_stuck_fn *tell, void *arg)
+{
+    const struct sni_knots *k = &l->knots;
+    if (k->tasks > 0 && tell == NULL)
+        fprintf(stderr, "sinew: leak: tasks that nobody can wake any more (%u):\n", k->tasks);
+    for (uint32_t t = 0; t < k->tasks; t++) {
+        if (tell == NULL) {
+            print_one(l, k->told[t], t > 0 ? k->told[t - 1] : NULL);
+            continue;
+        }
+        sn_stuck stuck = sni_stuck_of(&l->snap, k->told[t]);
+        note_owners(l, k->told[t], &stuck);
+        tell(&stuck, arg);
+    }
+}
+
+/* Its frame, and those below it, are where nothing is left of what others had there before. */
+static SNI_NEVER_INLINE int look_and_tell(struct sni_sched *sched, sn_stuck_fn *tell, void *arg)
+{
+    struct sni_leaks l = {.rc = 0};
+    int rc = look(&l, sched);
+    forget();
+    if (rc == 0) {
+        tell_all(&l, tell, arg);
+        rc = (int)l.knots.tasks;
+    }
+    sni_knots_finish(&l.knots);
+    if (l.fates != NULL)
+        sni_plat_release(l.fates, l.bytes);
+    sni_snapshot_finish(&l.snap);
+    return rc;
 }
 
 int sn_leaks(sn_runtime *rt, sn_stuck_fn *tell, void *arg)
@@ -472,13 +540,8 @@ int sn_leaks(sn_runtime *rt, sn_stuck_fn *tell, void *arg)
     if (sched == NULL)
         return -EINVAL;
     SNI_SPILL_REGISTERS();
-    struct leaks l = {.rc = 0};
-    int rc = look(&l, sched);
     forget();
-    if (rc == 0)
-        rc = tell_all(&l, tell, arg);
-    if (l.fates != NULL)
-        sni_plat_release(l.fates, l.bytes);
-    sni_snapshot_finish(&l.snap);
+    int rc = look_and_tell(sched, tell, arg); /* no tail call: our frame has the registers */
+    forget();
     return rc;
 }

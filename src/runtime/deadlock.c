@@ -43,18 +43,24 @@ sn_stuck sni_stuck_of(const struct sni_snapshot *snap, const struct sni_node *no
         stuck.object = strcmp(stuck.waits, "join") != 0 ? node->place.object : NULL;
         const struct sni_node *owner = sni_snapshot_find(snap, node->place.owner);
         stuck.owner = owner != NULL ? owner->id : 0;
+        stuck.owners = owner != NULL;
     }
     return stuck;
 }
 
-/* "task 3 "name"" */
+void sni_print_task(const struct sni_node *node)
+{
+    if (node->name != NULL)
+        fprintf(stderr, "task %llu \"%s\"", (unsigned long long)node->id, node->name);
+    else
+        fprintf(stderr, "task %llu", (unsigned long long)node->id);
+}
+
 static void print_owner(const struct sni_snapshot *snap, const struct sni_place *place)
 {
     const struct sni_node *owner = sni_snapshot_find(snap, place->owner);
-    if (owner != NULL && owner->name != NULL)
-        fprintf(stderr, "task %llu \"%s\"", (unsigned long long)owner->id, owner->name);
-    else if (owner != NULL)
-        fprintf(stderr, "task %llu", (unsigned long long)owner->id);
+    if (owner != NULL)
+        sni_print_task(owner);
     else if (place->owner == SNI_SELF_CORO)
         fprintf(stderr, "a coroutine");
     else if (sni_arena_at(place->owner) != NULL)
@@ -82,7 +88,8 @@ static void print_place(const struct sni_snapshot *snap, const struct sni_place 
     }
 }
 
-static void print_node(const struct sni_snapshot *snap, const struct sni_node *node)
+void sni_print_node(const struct sni_snapshot *snap, const struct sni_node *node,
+                    sni_place_fn *more, void *arg)
 {
     fprintf(stderr, "sinew:   task %llu \"%s\", spawned at %s, ", (unsigned long long)node->id,
             node->name != NULL ? node->name : "", node->at);
@@ -94,18 +101,12 @@ static void print_node(const struct sni_snapshot *snap, const struct sni_node *n
         if (i > 0)
             fprintf(stderr, "; or ");
         print_place(snap, &snap->places[node->first + i]);
+        if (more != NULL)
+            more(&snap->places[node->first + i], arg);
     }
     if (node->places > PLACES_TOLD)
         fprintf(stderr, "; or %u more", node->places - PLACES_TOLD);
     fprintf(stderr, "\n");
-}
-
-void sni_print_stuck(const sn_stuck *task, void *arg)
-{
-    struct sni_snapshot *snap = arg;
-    for (size_t i = 0; i < snap->n; i++)
-        if (snap->nodes[i].id == task->id)
-            print_node(snap, &snap->nodes[i]);
 }
 
 /* One of the tasks of a cycle: the one that was spawned first. */
@@ -138,7 +139,7 @@ void sni_print_cycles(struct sni_snapshot *snap, unsigned cycles)
         struct sni_node *node = first;
         fprintf(stderr, "sinew: deadlock: tasks that wait for each other:\n");
         do {
-            print_node(snap, node);
+            sni_print_node(snap, node, NULL, NULL);
             node = sni_node_next(snap, node);
         } while (node != first);
     }
@@ -190,7 +191,7 @@ static void print_all(struct sni_snapshot *snap)
                 next = &snap->nodes[i];
         if (next == NULL)
             break;
-        print_node(snap, next);
+        sni_print_node(snap, next, NULL, NULL);
         last = next->id;
     }
     if (snap->n > TASKS_TOLD)

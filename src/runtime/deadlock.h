@@ -13,8 +13,12 @@ sn_stuck sni_stuck_of(const struct sni_snapshot *snap, const struct sni_node *no
 /* Call `tell` for each task of each cycle, which sni_snapshot_cycles has numbered. */
 void sni_each_in_cycles(struct sni_snapshot *snap, unsigned cycles, sn_stuck_fn *tell, void *arg);
 
-/* List a task on standard error, in a line. `arg` is the snapshot, for names of owners. */
-void sni_print_stuck(const sn_stuck *task, void *arg);
+/* Print "task 3 "name"" on standard error. */
+void sni_print_task(const struct sni_node *node);
+
+/* List a node on standard error, in a line. `more` may say more behind each place; or NULL. */
+void sni_print_node(const struct sni_snapshot *snap, const struct sni_node *node,
+                    sni_place_fn *more, void *arg);
 
 /* List the cycles. */
 void sni_print_cycles(struct sni_snapshot *snap, unsigned cycles);

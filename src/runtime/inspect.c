@@ -208,7 +208,7 @@ static void add_outer(struct sni_snapshot *snap, struct sni_task *outer, struct 
     struct sni_node *node = add_node(snap, outer, fiber);
     if (node == NULL)
         return;
-    struct sni_place place = {"join", inner, (uintptr_t)inner, SNI_TIE_OWNER};
+    struct sni_place place = {"join", inner, (uintptr_t)inner, SNI_TIE_OWNER, NULL};
     note_place(&place, snap);
     close_node(snap, node);
 }

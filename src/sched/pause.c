@@ -12,11 +12,16 @@
  * stands, so that nobody takes its word for the next one. The bits are taken back before the number
  * is: who finds it even finds its bit cleared, or set for a later pause.
  *
+ * A single-threaded scheduler is nobody's thread between its turns, so nobody would say anything.
+ * Who is not one of its tasks, and the only thread there is, takes the place of the one that drives
+ * it. If there are others, one of them may do so, and is not waited for.
+ *
  * A worker that wakes up is counted as awake, fences, and looks for the bit; who pauses sets the
  * bit, fences, and looks who is asleep. So one of them sees the other. */
 #include "sched/sched.h"
 
 #include "plat/clock.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 
@@ -42,12 +47,25 @@ static bool stands(const struct sni_sched *sched, const struct sni_worker *w, ui
            sni_idle_is_asleep(&sched->idle, w->index);
 }
 
-void sni_sched_resume(struct sni_sched *sched)
+/* Whether the caller stands outside of a scheduler that has no thread of its own. */
+static bool is_outside(const struct sni_sched *sched)
+{
+    return sched->config.single_threaded && sni_worker_current() != &sched->workers[0];
+}
+
+static void end_pause(struct sni_sched *sched)
 {
     for (unsigned i = 0; i < sched->workers_n; i++) /* relaxed: released by the next */
         sni_atomic_fetch_and(&sched->workers[i].detour, ~(uint32_t)SNI_DETOUR_PAUSE, relaxed);
     sni_atomic_fetch_add(&sched->pausing, 1, release); /* release: pairs with sni_pause_here */
     sni_plat_unpark(&sched->pausing.raw_, INT32_MAX);
+}
+
+void sni_sched_resume(struct sni_sched *sched)
+{
+    if (is_outside(sched))
+        sni_mutex_unlock(&sched->driver);
+    end_pause(sched);
 }
 
 int sni_sched_pause(struct sni_sched *sched)
@@ -58,6 +76,12 @@ int sni_sched_pause(struct sni_sched *sched)
     /* acquire: after the last resume. relaxed on failure: it is another's */
     if (before % 2 != 0 || !sni_atomic_cas(&sched->pausing, &before, number, acquire, relaxed))
         return -EBUSY;
+    if (is_outside(sched)) {
+        bool is_ours = sni_plat_threads_beside(1) == 0 && sni_mutex_trylock(&sched->driver);
+        if (!is_ours)
+            end_pause(sched);
+        return is_ours ? 0 : -EBUSY;
+    }
     for (unsigned i = 0; i < sched->workers_n; i++)
         if (&sched->workers[i] != me) /* release: who finds it finds the number, too */
             sni_atomic_fetch_or(&sched->workers[i].detour, SNI_DETOUR_PAUSE, release);
@@ -69,7 +93,7 @@ int sni_sched_pause(struct sni_sched *sched)
             continue;
         }
         if (sni_plat_now_ns() >= until_ns) {
-            sni_sched_resume(sched);
+            end_pause(sched);
             return -EBUSY;
         }
         sni_plat_back_off(round++);

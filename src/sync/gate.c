@@ -349,7 +349,10 @@ static const sn_future_vtable guest_vtable = {
 /* Who was signalled waits for the mutex of its condition. */
 static void tell_guest(const struct sni_guest *guest, sni_place_fn *each, void *arg)
 {
-    struct sni_place place = {guest->kind->name, guest->object, 0, SNI_TIE_MEMORY};
+    struct sni_place place = {.what = guest->kind->name,
+                              .object = guest->object,
+                              .tie = SNI_TIE_MEMORY,
+                              .link = &guest->waiter.link};
     const sn_gate_ *at = sni_atomic_load(&guest->gate, relaxed); /* relaxed: a moment's answer */
     if (guest->mutex != NULL && at == &guest->mutex->gate_) {
         place.what = "mutex";

@@ -138,7 +138,8 @@ static void tell_place(const struct sni_lent *lent, sni_place_fn *each, void *ar
 {
     const struct group_wait *wait = sni_container_of(lent, const struct group_wait, lent);
     struct sni_group *g = wait->group;
-    struct sni_place place = {.what = "group", .object = g, .tie = SNI_TIE_MEMORY};
+    struct sni_place place = {
+        .what = "group", .object = g, .tie = SNI_TIE_MEMORY, .link = &wait->waiter.link};
     if (sni_mutex_trylock(&g->lock)) {
         if (wait->is_join && !sni_list_empty(&g->members)) {
             struct sni_member *first = sni_container_of(g->members.next, struct sni_member, link);

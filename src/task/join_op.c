@@ -72,7 +72,7 @@ sn_future *sn_join_op(sn_join_state *state, sn_task *task, sn_exit *how)
 static void tell_op(const sn_future *fut, sni_place_fn *each, void *arg)
 {
     const struct join_op *op = sni_container_of(fut, struct join_op, future);
-    struct sni_place place = {"join", op->task, (uintptr_t)op->task, SNI_TIE_OWNER};
+    struct sni_place place = {"join", op->task, (uintptr_t)op->task, SNI_TIE_OWNER, NULL};
     if (op->task != NULL)
         each(&place, arg);
 }

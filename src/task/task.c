@@ -667,7 +667,7 @@ struct sni_waiter *sni_task_joiner(const struct sni_task *task)
 static void tell_join(const struct sni_lent *lent, sni_place_fn *each, void *arg)
 {
     const struct sni_task *task = sni_container_of(lent, struct join, lent)->task;
-    struct sni_place place = {"join", task, (uintptr_t)task, SNI_TIE_OWNER};
+    struct sni_place place = {"join", task, (uintptr_t)task, SNI_TIE_OWNER, NULL};
     each(&place, arg);
 }
 

@@ -239,7 +239,8 @@ static inline bool sni_task_parked(struct sni_task *task)
         return true;
     /* From here on others may resume it, and it may even end: then this is another task's word.
      * seq_cst: see scope.c */
-    if (sni_unlikely(sni_atomic_load(&task->state, seq_cst) & SNI_TASK_DOOMED))
+    if (SNI_WAIT_CANCELS > 1 &&
+        sni_unlikely(sni_atomic_load(&task->state, seq_cst) & SNI_TASK_DOOMED))
         sni_task_parked_in_doom(task);
     return false;
 }

@@ -33,6 +33,7 @@ struct sni_place {
     const void *object; /* what people should be told: an address, or a channel's handle    */
     uintptr_t owner;    /* sni_exec_self of the one that has it; a task's address; or 0    */
     enum sni_tie tie;
+    const void *link; /* of who waits, in the queue there: its neighbours point to it; or NULL  */
 };
 
 typedef void sni_place_fn(const struct sni_place *place, void *arg);

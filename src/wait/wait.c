@@ -24,11 +24,10 @@
  * canceller claims there like anybody else. That it may meet another wait than it has looked at
  * does no harm, as all of them are to end, until the fiber has left the scope that was cancelled,
  * which it cannot while a canceller is at work (task/scope.c); and between waits it finds CLAIMED.
- * A wait that is not to be claimed but to be asked to end is HELD until its owner sleeps, since
- * before that there is nobody to ask; parking makes it HOOKED, in one step. Such a wait is
- * *pinned*: its owner, once
- * claimed, does not go on before the canceller has let go. So the frame is there while `interrupt`
- * is called.
+ * A wait that is not to be claimed but to be asked to end is HELD. Until its owner sleeps there is
+ * nobody to ask, and it is left alone; whoever parks it looks again. Once it is PARKED it is
+ * *pinned*, and its `interrupt` called: its owner, once claimed, does not go on before the
+ * canceller has let go, so its frame is there meanwhile.
  *
  * Giving up. A runtime may stop while its fibers sleep, and be freed; between a claim and the end
  * of its `resume` it must not. Mostly the claimer runs on that very runtime, or holds the lock of
@@ -94,17 +93,19 @@ static void interrupt_pinned(sni_wait_word *word, struct sni_lent *const *lent, 
 
 bool sni_wait_cancel(sni_wait_word *word, struct sni_lent *const *lent, int why)
 {
-    const uint32_t untouchable = SNI_WAIT_HELD | SNI_WAIT_SHIELDED | SNI_WAIT_PINNED;
+    const uint32_t untouchable = SNI_WAIT_SHIELDED | SNI_WAIT_PINNED;
     uint32_t found = sni_atomic_load(word, seq_cst); /* seq_cst: see "Orders" */
     for (;;) {
         if (sni_wait_is_claimed_(found) || (found & untouchable) != 0)
             return false;
-        bool is_hooked = (found & SNI_WAIT_HOOKED) != 0;
-        uint32_t next = is_hooked ? found | SNI_WAIT_PINNED : sni_wait_claimed_with_(found, why);
+        bool is_held = (found & SNI_WAIT_HELD) != 0;
+        if (is_held && (found & SNI_WAIT_STATE) == SNI_WAIT_OPEN)
+            return false; /* who parks it looks again */
+        uint32_t next = is_held ? found | SNI_WAIT_PINNED : sni_wait_claimed_with_(found, why);
         /* acq_rel: as in claim; acquires what was lent. relaxed on failure: look again */
         if (!sni_atomic_cas(word, &found, next, acq_rel, relaxed))
             continue;
-        if (!is_hooked)
+        if (!is_held)
             return (found & SNI_WAIT_STATE) == SNI_WAIT_PARKED;
         interrupt_pinned(word, lent, why);
         return false;

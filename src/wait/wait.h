@@ -29,7 +29,13 @@
 
 #include <sinew/clock.h>
 
-#include <assert.h>
+/* What waits do so that they can be cancelled: 2, all. 1 leaves out the look for a cancel when they
+ * are parked (sni_task_parked), 0 also the bit of a shield, which outlives them. That is
+ * for measuring what these cost (tools/cancel_cost), never for use: who is cancelled would not
+ * notice. */
+#ifndef SNI_WAIT_CANCELS
+#define SNI_WAIT_CANCELS 2
+#endif
 
 /* The state of a wait, see wait.c. */
 typedef SNI_ATOMIC(uint32_t) sni_wait_word;
@@ -39,13 +45,12 @@ enum {
     SNI_WAIT_PARKED = 1,  /* its owner sleeps                                                    */
     SNI_WAIT_CLAIMED = 2, /* over, or none has begun; the result stands above all bits            */
     SNI_WAIT_STATE = 3,   /* the bits of these three                                             */
-    SNI_WAIT_HELD = 4,    /* it must not be cancelled, yet                                       */
+    SNI_WAIT_HELD = 4,    /* not to be cancelled while OPEN; PARKED, that is to call `interrupt`  */
     SNI_WAIT_SHIELDED =
         8,                /* nor any other of this fiber, until that is taken back                */
-    SNI_WAIT_HOOKED = 16, /* to cancel it is to call `interrupt`                                 */
-    SNI_WAIT_PINNED = 32, /* somebody does that just now: the owner must not go on               */
-    SNI_WAIT_ROUSED = 64, /* claimed, and its claimer is at `resume`: likewise                   */
-    SNI_WAIT_BITS = 7,
+    SNI_WAIT_PINNED = 16, /* somebody calls `interrupt` just now: the owner must not go on       */
+    SNI_WAIT_ROUSED = 32, /* claimed, and its claimer is at `resume`: likewise                   */
+    SNI_WAIT_BITS = 6,
 };
 
 struct sni_waiter {
@@ -144,7 +149,7 @@ static inline void sni_wait_lend(const struct sni_waiter *w, struct sni_lent *le
  * or -ECANCELED. */
 void sni_wait_interrupt(struct sni_waiter *w, int why);
 
-/* End the wait of `w` with `result` (from -2^24 to 2^24 - 1), and make its owner go on. The caller
+/* End the wait of `w` with `result` (from -2^25 to 2^25 - 1), and make its owner go on. The caller
  * holds something that keeps the owner's executor until this returns: it runs on it; or it holds a
  * lock that is taken before the owner is given up, to take back what it has lent.
  *
@@ -197,6 +202,14 @@ static inline sni_wait_word *sni_wait_word_of(const struct sni_waiter *w)
     return (sni_wait_word *)(void *)((char *)w->fiber + w->wait_at);
 }
 
+/* A fiber begins to wait: OPEN, and SHIELDED if it was. */
+static inline void sni_wait_open_(sni_wait_word *word)
+{
+    /* relaxed, both: nobody else knows of this wait yet */
+    uint32_t before = SNI_WAIT_CANCELS > 0 ? sni_atomic_load(word, relaxed) : 0;
+    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* relaxed: as above */
+}
+
 static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec)
 {
     w->fiber = exec != NULL ? exec->fiber : NULL;
@@ -209,8 +222,7 @@ static inline void sni_wait_begin_on(struct sni_waiter *w, struct sni_exec *exec
         return;
     }
     sni_wait_word *word = sni_wait_word_of(w);
-    uint32_t before = sni_atomic_load(word, relaxed);            /* relaxed: as above */
-    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
+    sni_wait_open_(word);
 }
 
 static inline void sni_wait_hold(struct sni_waiter *w)
@@ -300,15 +312,6 @@ static inline bool sni_wait_claim_locked(struct sni_waiter *w, int result, struc
     return true;
 }
 
-/* What follows `found`, which is OPEN, when its owner sleeps; what was held is hooked from then on:
- * the one bit goes away and the other comes by adding thrice the first. */
-static inline uint32_t sni_wait_parked_(uint32_t found)
-{
-    static_assert(SNI_WAIT_HELD + 3 * SNI_WAIT_HELD == SNI_WAIT_HOOKED,
-                  "the one becomes the other");
-    return found + 3 * (found & SNI_WAIT_HELD) + SNI_WAIT_PARKED;
-}
-
 static inline bool sni_wait_park(sni_wait_word *word)
 {
     /* acquire: pairs with claim, here and below; OPEN, with or without other bits, or over */
@@ -319,7 +322,7 @@ static inline bool sni_wait_park(sni_wait_word *word)
         /* seq_cst: releases the saved registers to the claimer, and what was lent to who cancels;
          * and see "Orders" in wait.c */
     } while (
-        sni_unlikely(!sni_atomic_cas(word, &found, sni_wait_parked_(found), seq_cst, acquire)));
+        sni_unlikely(!sni_atomic_cas(word, &found, found + SNI_WAIT_PARKED, seq_cst, acquire)));
     return false;
 }
 
@@ -336,9 +339,7 @@ static inline sni_wait_word *sni_wait_begin_near(struct sni_waiter *w, const str
     w->wait_at = (uint32_t)exec->ops->wait_at;
     w->interrupt = NULL;
     sni_wait_word *word = (sni_wait_word *)(void *)((char *)exec->fiber + exec->ops->wait_at);
-    /* relaxed, both: nobody else knows of this wait yet */
-    uint32_t before = sni_atomic_load(word, relaxed);
-    sni_atomic_store(word, before & SNI_WAIT_SHIELDED, relaxed); /* OPEN; relaxed: as above */
+    sni_wait_open_(word);
     return word;
 }
 

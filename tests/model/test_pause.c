@@ -27,6 +27,12 @@ struct sni_worker *sni_worker_current(void)
     return NULL;
 }
 
+int sni_plat_threads_beside(unsigned known)
+{
+    (void)known;
+    model_fail("a runtime with threads of its own asked whether there are others");
+}
+
 static void reset(void)
 {
     sched = (struct sni_sched){.workers = &worker, .workers_n = 1};

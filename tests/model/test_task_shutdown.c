@@ -156,7 +156,7 @@ static void reset_parked(void)
 static void reset_hooked(void)
 {
     reset_parked();
-    sni_atomic_store(&task->wait, SNI_WAIT_PARKED | SNI_WAIT_HOOKED, relaxed); /* as above */
+    sni_atomic_store(&task->wait, SNI_WAIT_PARKED | SNI_WAIT_HELD, relaxed); /* as above */
 }
 
 typedef struct waiting {

@@ -45,6 +45,18 @@ TEST(no_hot_path_needs_a_tenth_more_instructions_than_was_accepted, .limit_s = 1
     succeed(c);
 }
 
+/* tools/cancel_cost builds all of it, which is left to people: it takes minutes. */
+TEST(waits_that_cannot_be_cancelled_compile_for_who_measures_them)
+{
+    require_tool("gcc", "core");
+    for (int level = 0; level < 2; level++)
+        succeed(
+            run_command("cd %s && gcc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Isrc "
+                        "-DSNI_WAIT_CANCELS=%d -fsyntax-only src/wait/wait.c src/task/scope.c "
+                        "src/sched/worker.c",
+                        source_path(), level));
+}
+
 TEST(compare_passes_its_own_test)
 {
     require_tool("python3", "test");

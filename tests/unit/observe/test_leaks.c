@@ -3,8 +3,8 @@
  * themselves only, or to others of that kind. And as soon as anybody else knows of it, they are
  * not. */
 #include "base/compiler.h"
+#include "unit/observe/leaking.h"
 #include "unit/observe/said.h"
-#include "unit/task/with_runtime.h"
 
 #include <pthread.h>
 
@@ -67,62 +67,6 @@ static void check_waits(const struct found *found, const char *waits)
         CHECK_STR_EQ(found->last.waits, waits);
 }
 
-/* Run the body on runtimes of two kinds, and give up the tasks that it leaves behind. Each in a
- * process of its own: what a runtime had on the heap may still be there when it is gone. */
-#define LEAK_TEST(name)                                                             \
-    static int name##_body(void *arg);                                              \
-    TEST(name##_on_level_1)                                                         \
-    {                                                                               \
-        run_and_leave(&(sn_runtime_options){.single_threaded = true}, name##_body); \
-    }                                                                               \
-    TEST(name##_on_level_2)                                                         \
-    {                                                                               \
-        run_and_leave(&(sn_runtime_options){.workers = 3}, name##_body);            \
-    }                                                                               \
-    static int name##_body(__attribute__((unused)) void *arg)
-
-static void run_and_leave(const sn_runtime_options *opts, sn_task_fn *fn)
-{
-    sn_runtime *rt = NULL;
-    CHECK_EQ(sn_runtime_create(&rt, opts), 0);
-    CHECK_EQ(sn_runtime_block_on(rt, fn, NULL), 0);
-    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
-    sn_runtime_destroy(rt);
-}
-
-/* Channels have no room, so that nothing of them is on the heap. */
-static sn_chan *channel(void)
-{
-    sn_chan *ch;
-    CHECK_EQ(sn_chan_create(&ch, sizeof(sn_chan *), 0, NULL), 0);
-    return ch;
-}
-
-static int recv_from(sn_chan *ch)
-{
-    sn_chan *value;
-    return sn_chan_recv(ch, &value, SN_FOREVER);
-}
-
-struct begin {
-    sn_task_fn *fn;
-    const char *name;
-};
-
-static int begin_it(void *arg)
-{
-    const struct begin *what = arg;
-    return sn_spawn_detached(what->fn, NULL, .name = what->name);
-}
-
-/* Spawn in another task, whose stack goes away: ours would keep words of it. Once in a test, and
- * the last that is spawned: who has joined it may still have a pointer to its record, which may be
- * another's by then. */
-static void begin(sn_task_fn *fn, const char *name)
-{
-    CHECK_EQ(sn_join(sn_spawn(begin_it, (&(struct begin){fn, name})), NULL), 0);
-}
-
 /* --- channels --- */
 
 static int recv_from_own(void *arg)
@@ -137,7 +81,7 @@ LEAK_TEST(who_waits_at_a_channel_that_it_alone_knows_is_leaked)
     struct found found = check_leaks("alone ");
     check_waits(&found, "recv");
     CHECK(found.n == 0 || found.last.object != NULL);
-    CHECK(found.n == 0 || strstr(found.last.at, "observe/test_leaks.c:") != NULL);
+    CHECK(found.n == 0 || strstr(found.last.at, "observe/leaking.h:") != NULL);
     return 0;
 }
 
@@ -637,6 +581,22 @@ TEST(a_plain_thread_may_ask_and_leaks_are_printed)
         CHECK_STR_HAS(said.text, ", waits to receive from channel 0x");
     }
     free(said.text);
+}
+
+TEST(between_the_turns_of_a_single_threaded_runtime_one_may_ask)
+{
+    sn_runtime *rt = NULL;
+    struct found found = {.n = 0};
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_leaks(rt, note, &found), 0); /* before the first */
+    CHECK_EQ(sn_runtime_block_on(rt, just_leak, NULL), 0);
+    CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(20))), 1); /* by then it waits */
+    int rc = sn_leaks(rt, note, &found);
+    CHECK_EQ(rc, found.n);
+    CHECK(rc == 1 || (rc == 0 && !LEAKS_ARE_EXACT));
+    CHECK_EQ(sn_runtime_turn(rt, SN_NOWAIT), 1); /* it can be driven again */
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
 }
 
 static void *wait_for_end(void *arg)

@@ -39,7 +39,7 @@ TEST(a_claim_without_hurry_is_a_claim_like_any_other)
 
 TEST(results_of_all_sizes_come_through)
 {
-    int results[] = {0, 1, -1, (1 << 24) - 1, -(1 << 24), -ECANCELED};
+    int results[] = {0, 1, -1, (1 << 25) - 1, -(1 << 25), -ECANCELED};
     for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
         struct sni_waiter w;
         sni_wait_begin(&w);
