@@ -73,6 +73,7 @@ struct sni_guest {
     struct sni_lent lent;        /* a fiber's                                               */
     const sn_gate_ *home;        /* immutable: where it came first                          */
     sn_mutex *mutex;             /* immutable: that of a condition                          */
+    uintptr_t sender;            /* a coroutine's that was claimed: who will wake it        */
     uint32_t units;              /* the kind's: how much it wants                           */
     uint16_t losses;             /* how often it was woken for a mutex that was taken again */
     bool is_queued;              /* these four: under the gate's lock                       */
@@ -120,6 +121,7 @@ int sni_gate_enter_at_zero(struct sni_guest *guest);
 struct sni_wakes {
     unsigned n;
     struct sni_list *more; /* guests of coroutines, in a ring without a head; NULL: none */
+    uintptr_t sender;      /* with those: who will wake them                            */
     struct sni_wake list[SNI_GATE_WAKES_MAX];
 };
 
