@@ -128,11 +128,11 @@ static void owe(struct sni_wakes *wakes, struct sni_guest *guest, struct sni_wak
     if (wakes->more == NULL) {
         sni_list_init(link);
         wakes->more = link;
-        wakes->sender = who_sends();
+        guest->sender = who_sends();
     } else {
         sni_list_push_back(wakes->more, link); /* as in the queue */
+        guest->sender = sni_container_of(wakes->more, struct sni_guest, waiter.link)->sender;
     }
-    guest->sender = wakes->sender;
 }
 
 bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct sni_wakes *wakes)

@@ -121,7 +121,6 @@ int sni_gate_enter_at_zero(struct sni_guest *guest);
 struct sni_wakes {
     unsigned n;
     struct sni_list *more; /* guests of coroutines, in a ring without a head; NULL: none */
-    uintptr_t sender;      /* with those: who will wake them                            */
     struct sni_wake list[SNI_GATE_WAKES_MAX];
 };
 
