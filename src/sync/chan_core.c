@@ -42,6 +42,8 @@
  * to take back a claim of its own. */
 #include "sync/chan.h"
 
+#include "wait/await.h"
+
 #include <sinew/errno.h>
 
 #include <assert.h>
@@ -219,17 +221,15 @@ static SNI_COLD void refuse_all(struct sni_chan *c, struct sni_wake wake)
 {
     bool more;
     do {
-        struct sni_wake wakes[SNI_CHAN_WAKES] = {{NULL, NULL}};
-        unsigned n = 0;
-        while (n < SNI_CHAN_WAKES &&
+        struct sni_wake wakes[SNI_CHAN_WAKES + 1] = {wake};
+        unsigned n = 1;
+        wake = (struct sni_wake){NULL, NULL};
+        while (n <= SNI_CHAN_WAKES &&
                (refuse(&c->receivers, &wakes[n]) || refuse(&c->senders, &wakes[n])))
             n++;
         more = has_more(c);
         unlock(c);
-        sni_wait_wake(wake);
-        wake = (struct sni_wake){NULL, NULL};
-        for (unsigned i = 0; i < n; i++)
-            sni_wait_wake(wakes[i]);
+        sni_await_pay(wakes, n);
         if (more)
             lock(c);
     } while (more);

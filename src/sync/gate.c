@@ -21,8 +21,10 @@
  * Claims are made under the lock, wakes of threads and of coroutines' pollers after it. A fiber is
  * made runnable under the lock, so that one who takes back what an abandoned fiber has lent
  * (take_back, which locks the gate) knows that nobody is about to touch its task. There is room for
- * some wakes to be remembered. A coroutine that finds none is remembered in its own guest, which is
- * there until it is woken (await.c). A thread's is not, so that thread is woken under the lock.
+ * some threads to be remembered; one that finds none is woken under the lock. A coroutine is
+ * remembered in its own guest, which is there until it is woken (await.c): who drops it waits for
+ * that. If that one is called by the very sender, from the waker of another, it would wait for
+ * itself. So a guest knows who will wake it, and takes itself out of the sender's list then.
  *
  * Who does not wait does not begin to. The state of a fiber's wait is in the fiber (wait.c), and a
  * waker may run on a fiber that has begun to wait and is queued: the guest of a condition unlocks
@@ -105,19 +107,31 @@ void sni_gate_remove(sn_gate_ *gate, struct sni_guest *guest)
     guest->is_queued = false;
 }
 
+/* Who runs: differs also between those who poll coroutines. */
+static uintptr_t who_sends(void)
+{
+    uintptr_t self = sni_exec_self();
+    return self != SNI_SELF_CORO ? self : (uintptr_t)sni_exec_current();
+}
+
 /* To be woken when the gate is unlocked, or now. */
 static void owe(struct sni_wakes *wakes, struct sni_guest *guest, struct sni_wake wake)
 {
     struct sni_list *link = &guest->waiter.link;
-    if (sni_likely(wakes->n < SNI_GATE_WAKES_MAX)) {
-        wakes->list[wakes->n++] = wake;
-    } else if (wake.ops == NULL) {
-        sni_wait_wake(wake);
-    } else if (wakes->more == NULL) {
+    if (wake.ops == NULL) {
+        if (sni_likely(wakes->n < SNI_GATE_WAKES_MAX))
+            wakes->list[wakes->n++] = wake;
+        else
+            sni_wait_wake(wake);
+        return;
+    }
+    if (wakes->more == NULL) {
         sni_list_init(link);
         wakes->more = link;
+        guest->sender = who_sends();
     } else {
         sni_list_push_back(wakes->more, link); /* as in the queue */
+        guest->sender = sni_container_of(wakes->more, struct sni_guest, waiter.link)->sender;
     }
 }
 
@@ -132,15 +146,16 @@ bool sni_gate_claim(sn_gate_ *gate, struct sni_guest *guest, int result, struct 
     return true;
 }
 
-/* Those that are remembered in their guests. */
-static SNI_COLD void send_more(struct sni_list *first)
+/* Those that are remembered in their guests. With a head, so that each may take itself out. */
+static void send_more(struct sni_list *first)
 {
-    while (first != NULL) {
-        struct sni_list *link = first;
+    struct sni_list all;
+    struct sni_list *link;
+    sni_list_init(&all);
+    sni_list_push_back(first, &all);
+    while ((link = sni_list_pop_front(&all)) != NULL) {
         const struct sni_waiter *w = sni_container_of(link, struct sni_waiter, link);
         struct sni_wake wake = {w->ops, w->fiber};
-        first = link->next == link ? NULL : link->next;
-        sni_list_remove(link);
         sni_wait_wake(wake); /* from here on the guest may be gone */
     }
 }
@@ -333,8 +348,13 @@ static void drop_guest(sn_future *fut)
     if (!op->is_waiting)
         return;
     int result = sni_guest_leave(&op->guest, -ECANCELED);
-    if (sni_wait_is_over(&op->guest.waiter))
+    bool is_claimed = sni_wait_is_over(&op->guest.waiter);
+    if (is_claimed && !sni_await_is_over(&op->await) && op->guest.sender == who_sends()) {
+        sni_list_remove(&op->guest.waiter.link); /* in our own list, further up on this stack */
+        sni_await_forgo(&op->await);
+    } else if (is_claimed) {
         sni_await_settle(&op->await);
+    }
     sni_await_finish(&op->await);
     settle(&op->guest);
     if (op->guest.kind->refuse != NULL)

@@ -73,6 +73,7 @@ struct sni_guest {
     struct sni_lent lent;        /* a fiber's                                               */
     const sn_gate_ *home;        /* immutable: where it came first                          */
     sn_mutex *mutex;             /* immutable: that of a condition                          */
+    uintptr_t sender;            /* a coroutine's that was claimed: who will wake it        */
     uint32_t units;              /* the kind's: how much it wants                           */
     uint16_t losses;             /* how often it was woken for a mutex that was taken again */
     bool is_queued;              /* these four: under the gate's lock                       */

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "sync/chan.h"
+#include "wait/await.h"
 
 enum {
     WAKES = 16, /* that are paid in one go */
@@ -116,8 +117,7 @@ void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool 
             n++;
         more = n == WAKES;
         sni_mutex_unlock(&source->lock);
-        for (unsigned i = 0; i < n; i++)
-            sni_wait_wake(wakes[i]);
+        sni_await_pay(wakes, n);
         if (more)
             sni_mutex_lock(&source->lock);
     } while (more);

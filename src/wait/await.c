@@ -33,14 +33,19 @@ enum {
     OVER,
 };
 
-/* It was claimed when it was parked. */
-static void resume(void *who)
+/* It was claimed when it was parked: take the waker out, and touch it no more. */
+static inline sn_waker let_go(struct sni_await *await)
 {
-    struct sni_await *await = who;
     sn_waker waker = await->waker;
     await->waker.vt = NULL;
     /* release: pairs with the acquires below; the last touch */
     sni_atomic_store(&await->stage, OVER, release);
+    return waker;
+}
+
+static void resume(void *who)
+{
+    sn_waker waker = let_go(who);
     if (waker.vt != NULL)
         (void)sn_waker_wake(&waker);
 }
@@ -82,7 +87,7 @@ bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
 
 bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
-    /* acquire: pairs with the release in resume */
+    /* acquire: pairs with the release in let_go */
     if (sni_likely(sni_atomic_load(&await->stage, acquire) == OVER))
         return true;
     uint32_t parked = SNI_WAIT_PARKED;
@@ -98,9 +103,37 @@ bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 
 void sni_await_settle(struct sni_await *await)
 {
-    /* acquire: pairs with the release in resume; it is a few instructions away */
+    /* acquire: pairs with the release in let_go; it is a few instructions away */
     for (unsigned round = 0; sni_atomic_load(&await->stage, acquire) != OVER; round++)
         sni_plat_back_off(round);
+}
+
+bool sni_await_is_over(const struct sni_await *await)
+{
+    /* acquire: pairs with the release in let_go */
+    return sni_atomic_load(&await->stage, acquire) == OVER;
+}
+
+void sni_await_forgo(struct sni_await *await)
+{
+    sni_atomic_store(&await->stage, OVER, relaxed); /* relaxed: the caller drops it now */
+}
+
+void sni_await_pay(struct sni_wake *wakes, unsigned n)
+{
+    sn_waker wakers[SNI_AWAIT_PAID];
+    sni_assert(n <= SNI_AWAIT_PAID, "more wakes are owed than can be paid in one go");
+    for (unsigned i = 0; i < n; i++) {
+        bool is_await = wakes[i].ops == &await_ops;
+        wakers[i] = is_await ? let_go(wakes[i].who) : (sn_waker){NULL, NULL};
+        if (is_await)
+            wakes[i] = (struct sni_wake){NULL, NULL};
+    }
+    for (unsigned i = 0; i < n; i++) {
+        sni_wait_wake(wakes[i]);
+        if (wakers[i].vt != NULL)
+            (void)sn_waker_wake(&wakers[i]);
+    }
 }
 
 void sni_await_finish(struct sni_await *await)

@@ -44,6 +44,16 @@ bool sni_await_poll(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
 /* It has been claimed: return when the claimer has let go, in a few instructions. */
 void sni_await_settle(struct sni_await *await);
 
+/* Whether it has. If not, and that claimer is the caller, which will not come to it any more: it
+ * has, and the poller is not woken. */
+bool sni_await_is_over(const struct sni_await *await);
+void sni_await_forgo(struct sni_await *await);
+
+/* Pay at most SNI_AWAIT_PAID wakes that are owed together (sni_wait_claim_locked). The waker of one
+ * may drop the operation of another: so first the caller lets go of all of them. */
+enum { SNI_AWAIT_PAID = 17 };
+void sni_await_pay(struct sni_wake *wakes, unsigned n);
+
 /* Nobody will claim it any more, or whoever did has let go. */
 void sni_await_finish(struct sni_await *await);
 

@@ -132,6 +132,6 @@ TEST(await_planted_poll_without_compare_and_swap_is_found)
 
 TEST(await_planted_relaxed_resume_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "resume"};
+    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "let_go"};
     model_finds(&armed, &options, "race");
 }
