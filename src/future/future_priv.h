@@ -4,8 +4,6 @@
 #ifndef SINEW_FUTURE_PRIV_H
 #define SINEW_FUTURE_PRIV_H
 
-#include "base/compiler.h"
-
 #include <stddef.h>
 
 #include <sinew/future.h>
@@ -19,12 +17,6 @@ enum {
     SNI_FUTURE_DONE,
     SNI_FUTURE_DROPPED,
 };
-
-/* The rare half of a poll: an answer to misuse, or of a future that was cancelled. */
-sn_poll sni_future_refuse_poll(sn_future *fut);
-
-/* As sn_future_poll, for who polls at every turn. */
-static inline sn_poll sni_future_poll(sn_future *fut, sn_cx *cx);
 
 /* What sn_noop_waker gives. */
 extern const sn_waker sni_noop;
@@ -41,24 +33,5 @@ void sni_poison_stack(void);
 #else
 #define sni_poison_stack() ((void)0)
 #endif
-
-static inline bool sni_future_is_open(const sn_future *fut)
-{
-    return fut->state_ <= SNI_FUTURE_SUSPENDED;
-}
-
-static inline sn_poll sni_future_poll(sn_future *fut, sn_cx *cx)
-{
-    if (sni_unlikely(fut == NULL || !sni_future_is_open(fut) || fut->vt == NULL || cx == NULL))
-        return sni_future_refuse_poll(fut);
-    sni_poison_stack();
-    fut->state_ = SNI_FUTURE_POLLING;
-    sn_poll p = fut->vt->poll(fut, cx);
-    if (sn_poll_pending(p) || fut->state_ == SNI_FUTURE_EMITTED)
-        fut->state_ = SNI_FUTURE_SUSPENDED;
-    else
-        fut->state_ = SNI_FUTURE_DONE;
-    return p;
-}
 
 #endif

@@ -530,7 +530,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     /* What was so before: who cancels it from here on makes it polled again. */
     if (sni_unlikely(state & CANCELED))
         (void)sn_future_cancel(task->future);
-    sn_poll p = sni_future_poll(task->future, &cx);
+    sn_poll p = sn_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
         if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
             (void)sn_future_drop(task->future); /* a generator, which is not asked again */
