@@ -186,8 +186,8 @@ static inline bool take_free(sn_mutex *m, uintptr_t self, uint64_t *found)
 /* Not inline, so that the usual case has nothing to save. */
 static SNI_NEVER_INLINE int lock_slow(sn_mutex *m, uintptr_t self, sn_deadline until)
 {
-    if ((self & SNI_SELF_SPENT) != 0)
-        self = sni_exec_give_way(self, until.ns);
+    if (self == 0)
+        self = sni_exec_spent(until.ns);
     uint64_t found = 0;
     do {
         if (take_free(m, self, &found))
@@ -206,7 +206,7 @@ int sn_mutex_lock(sn_mutex *m, sn_deadline until)
 {
     uintptr_t self = sni_exec_spend();
     uint64_t found = 0;
-    if (sni_likely((self & SNI_SELF_SPENT) == 0 && take_free(m, self, &found)))
+    if (sni_likely(self != 0 && take_free(m, self, &found)))
         return 0;
     return lock_slow(m, self, until);
 }
@@ -246,10 +246,14 @@ static SNI_NEVER_INLINE int unlock_slow(sn_mutex *m, uintptr_t self)
 int sni_mutex_unlock_as(sn_mutex *m, uintptr_t who)
 {
     uint64_t found = who;
-    do { /* release: pairs with the acquire of whoever takes it next */
-        if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, found & ~OWNER, release, relaxed)))
+    /* release: pairs with the acquire of whoever takes it next */
+    if (sni_likely(sni_atomic_cas(&m->gate_.word_, &found, 0, release, relaxed)))
+        return 0;
+    while ((found & ~(uint64_t)SNI_GATE_WAITED) == (who | WOKEN)) {
+        /* release: as above */
+        if (sni_atomic_cas(&m->gate_.word_, &found, found & ~OWNER, release, relaxed))
             return 0;
-    } while ((found & ~(uint64_t)SNI_GATE_WAITED) == (who | WOKEN));
+    }
     return unlock_slow(m, who);
 }
 

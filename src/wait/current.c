@@ -74,3 +74,9 @@ SNI_COLD void sni_exec_rest(struct sni_exec *exec, int64_t until_ns)
     if (exec->ops->give_way != NULL)
         exec->ops->give_way(exec);
 }
+
+SNI_COLD uintptr_t sni_exec_spent(int64_t until_ns)
+{
+    sni_exec_rest(sni_exec_current(), until_ns);
+    return sni_exec_self(); /* the same fiber, perhaps on another thread */
+}

@@ -147,7 +147,7 @@ static inline bool sni_is_spent(void)
     return sni_is_spent_by(1);
 }
 
-enum { SNI_SELF_CORO = 8, SNI_SELF_SPENT = 1 };
+enum { SNI_SELF_CORO = 8 };
 
 /* Who runs: a number that differs between fibers and threads that live at the same time, a multiple
  * of 8, never 0. All coroutines are SNI_SELF_CORO: one task may poll several. */
@@ -159,29 +159,25 @@ static inline uintptr_t sni_exec_self(void)
     return exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
 }
 
-/* The same, and one operation is spent; with SNI_SELF_SPENT in it if that was one too many. Then
- * sni_exec_give_way gives way, as sni_spend_many, and takes that out again. */
+/* The same, and one operation is spent. 0: that was one too many; then sni_exec_spent gives way, as
+ * sni_spend_many, and tells. */
 static inline uintptr_t sni_exec_spend(void)
 {
     struct sni_exec *exec = sni_exec_current();
     if (sni_unlikely(exec == NULL))
         return sni_exec_thread();
-    uintptr_t self = exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
-    int left = --exec->budget;
-    return self | (unsigned)left >> 31; /* SNI_SELF_SPENT, if negative: without a jump */
+    if (sni_unlikely(--exec->budget < 0))
+        return 0;
+    return exec->fiber != NULL ? (uintptr_t)exec->fiber : SNI_SELF_CORO;
 }
 
-static inline uintptr_t sni_exec_give_way(uintptr_t self, int64_t until_ns)
-{
-    sni_exec_rest(sni_exec_current(), until_ns);
-    return self & ~(uintptr_t)SNI_SELF_SPENT;
-}
+uintptr_t sni_exec_spent(int64_t until_ns);
 
 /* Before a lock is taken, so that nobody waits for it while its new holder gives way. */
 static inline uintptr_t sni_spend_as_self(int64_t until_ns)
 {
     uintptr_t self = sni_exec_spend();
-    return sni_likely((self & SNI_SELF_SPENT) == 0) ? self : sni_exec_give_way(self, until_ns);
+    return sni_likely(self != 0) ? self : sni_exec_spent(until_ns);
 }
 
 /* For reports of debug builds: where `who` (sni_exec_self) was spawned, "file.c:42"; NULL: that is

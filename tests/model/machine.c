@@ -379,6 +379,12 @@ void sni_exec_rest(struct sni_exec *exec, int64_t until_ns)
     exec->budget = SNI_BUDGET;
 }
 
+uintptr_t sni_exec_spent(int64_t until_ns)
+{
+    sni_exec_rest(sni_exec_current(), until_ns);
+    return sni_exec_self();
+}
+
 const char *sni_exec_place(uintptr_t who)
 {
     (void)who;
