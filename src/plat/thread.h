@@ -156,4 +156,40 @@ static inline void sni_mutex_unlock(struct sni_mutex *m)
         sni_mutex_unlock_slow(m);
 }
 
+/* ---- brief lock ------------------------------------------------------------------------- */
+
+/* The same for what is held for some instructions only: to unlock is a plain store, the last touch
+ * of it, and nobody sleeps on it; who finds it locked backs off. So a pair has one locked
+ * instruction instead of two, and that waits only for the stores before it, not for those under the
+ * lock, which go on while the processor does. Zeroed is unlocked. */
+struct sni_brief {
+    SNI_ATOMIC(uint32_t) word_;
+};
+
+/* True if the lock was free and is now the caller's. */
+static inline bool sni_brief_try(struct sni_brief *b)
+{
+    /* acquire: pairs with the release in sni_brief_unlock */
+    return sni_atomic_exchange(&b->word_, 1, acquire) == 0;
+}
+
+/* The rare half: somebody else holds it. */
+static inline void sni_brief_lock_slow(struct sni_brief *b)
+{
+    /* relaxed: a guess, the acquire is in sni_brief_try */
+    for (unsigned round = 0; sni_atomic_load(&b->word_, relaxed) != 0 || !sni_brief_try(b); round++)
+        sni_plat_back_off(round);
+}
+
+static inline void sni_brief_lock(struct sni_brief *b)
+{
+    if (sni_unlikely(!sni_brief_try(b)))
+        sni_brief_lock_slow(b);
+}
+
+static inline void sni_brief_unlock(struct sni_brief *b)
+{
+    sni_atomic_store(&b->word_, 0, release); /* release: pairs with the acquire above */
+}
+
 #endif

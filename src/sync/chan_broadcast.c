@@ -84,7 +84,7 @@ int sn_broadcast_close(sn_broadcast *handle)
     struct broadcast *b = find(handle);
     if (b == NULL)
         return MISUSE();
-    sni_mutex_lock(&b->source.lock);
+    sni_brief_lock(&b->source.lock);
     b->is_closed = true;
     sni_source_wake_all(&b->source, &b->waiting, false); /* they look again */
     return 0;
@@ -100,9 +100,9 @@ int sn_broadcast_send(sn_broadcast *handle, const void *value)
     struct broadcast *b = find(handle);
     if (b == NULL)
         return MISUSE();
-    sni_mutex_lock(&b->source.lock);
+    sni_brief_lock(&b->source.lock);
     if (b->is_closed) {
-        sni_mutex_unlock(&b->source.lock);
+        sni_brief_unlock(&b->source.lock);
         return -EPIPE;
     }
     sni_chan_copy(place_of(b, b->next), value, b->element_bytes);
@@ -116,9 +116,9 @@ int sn_broadcast_subscribe(sn_broadcast *handle, sn_subscription *sub)
     struct broadcast *b = find(handle);
     if (b == NULL)
         return MISUSE();
-    sni_mutex_lock(&b->source.lock);
+    sni_brief_lock(&b->source.lock);
     *sub = (sn_subscription){.from_ = handle, .next_ = b->next};
-    sni_mutex_unlock(&b->source.lock);
+    sni_brief_unlock(&b->source.lock);
     return 0;
 }
 
@@ -138,19 +138,19 @@ int sn_broadcast_recv(sn_subscription *sub, void *value, sn_deadline until)
     struct broadcast *b = find(sub->from_);
     if (b == NULL)
         return MISUSE();
-    sni_mutex_lock(&b->source.lock);
+    sni_brief_lock(&b->source.lock);
     while (sub->next_ == b->next) {
         if (b->is_closed) {
-            sni_mutex_unlock(&b->source.lock);
+            sni_brief_unlock(&b->source.lock);
             return -EPIPE;
         }
         int rc = sni_source_wait(&b->source, &b->waiting, NULL, until);
         if (rc < 0)
             return rc;
-        sni_mutex_lock(&b->source.lock);
+        sni_brief_lock(&b->source.lock);
     }
     int lost = take(b, sub, value);
-    sni_mutex_unlock(&b->source.lock);
+    sni_brief_unlock(&b->source.lock);
     sni_spend_many(1, until.ns);
     return lost;
 }

@@ -63,12 +63,12 @@ static_assert(offsetof(struct sni_chan, first) <= 128, "what every call needs is
 
 static void lock(struct sni_chan *c)
 {
-    sni_mutex_lock(&c->source.lock);
+    sni_brief_lock(&c->source.lock);
 }
 
 static void unlock(struct sni_chan *c)
 {
-    sni_mutex_unlock(&c->source.lock);
+    sni_brief_unlock(&c->source.lock);
 }
 
 static struct sni_party *party_of(struct sni_list *link)
@@ -394,13 +394,13 @@ int sni_chan_recv_quick(struct sni_chan *c, void *value)
 
 static SNI_COLD int send_contended(struct sni_chan *c, const void *value, sn_deadline until)
 {
-    sni_mutex_lock_slow(&c->source.lock);
+    sni_brief_lock_slow(&c->source.lock);
     return send_held(c, value, until);
 }
 
 static SNI_COLD int recv_contended(struct sni_chan *c, void *value, sn_deadline until)
 {
-    sni_mutex_lock_slow(&c->source.lock);
+    sni_brief_lock_slow(&c->source.lock);
     return recv_held(c, value, until);
 }
 
@@ -409,7 +409,7 @@ int sn_chan_send(sn_chan *ch, const void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
+    if (sni_unlikely(!sni_brief_try(&c->source.lock)))
         return send_contended(c, value, until);
     int rc = send_quick(c, value);
     if (sni_unlikely(rc == SNI_CHAN_WAIT))
@@ -424,7 +424,7 @@ int sn_chan_recv(sn_chan *ch, void *value, sn_deadline until)
     struct sni_chan *c = sni_chan_find(ch);
     if (sni_unlikely(c == NULL))
         return SNI_CHAN_MISUSE();
-    if (sni_unlikely(!sni_mutex_trylock(&c->source.lock)))
+    if (sni_unlikely(!sni_brief_try(&c->source.lock)))
         return recv_contended(c, value, until);
     int rc = recv_quick(c, value);
     if (sni_unlikely(rc == SNI_CHAN_WAIT))

@@ -51,7 +51,7 @@ static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
     sni_list_push_back(op->is_send ? &c->senders : &c->receivers, &op->party.link);
     op->chan = c;
     op->is_waiting = true;
-    sni_mutex_unlock(&c->source.lock);
+    sni_brief_unlock(&c->source.lock);
     return sni_await_published(&op->await, &op->waiter);
 }
 
@@ -61,7 +61,7 @@ static int begin_held(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
     struct sni_wake wake = {NULL, NULL};
     if ((c->uses + 1) % SNI_CHAN_USES == 0 && sni_is_spent_by(SNI_CHAN_USES)) {
-        sni_mutex_unlock(&c->source.lock);
+        sni_brief_unlock(&c->source.lock);
         (void)sn_waker_wake_by_ref(cx->waker);
         return PENDING;
     }
@@ -119,10 +119,10 @@ static void drop_chan(sn_future *fut)
     struct chan_op *op = sni_container_of(fut, struct chan_op, future);
     if (!op->is_waiting)
         return;
-    sni_mutex_lock(&op->chan->source.lock);
+    sni_brief_lock(&op->chan->source.lock);
     bool is_claimed = sni_list_empty(&op->party.link);
     sni_list_remove(&op->party.link);
-    sni_mutex_unlock(&op->chan->source.lock);
+    sni_brief_unlock(&op->chan->source.lock);
     if (is_claimed) {
         sni_await_settle(&op->await);
         op->result = sni_wait_result(&op->waiter);

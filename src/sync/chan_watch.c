@@ -79,7 +79,7 @@ int sn_watch_close(sn_watch *handle)
     struct watch *w = find(handle);
     if (w == NULL)
         return MISUSE();
-    sni_mutex_lock(&w->source.lock);
+    sni_brief_lock(&w->source.lock);
     w->is_closed = true;
     sni_source_wake_all(&w->source, &w->waiting, false); /* they look again */
     return 0;
@@ -90,9 +90,9 @@ int sn_watch_set(sn_watch *handle, const void *value)
     struct watch *w = find(handle);
     if (w == NULL)
         return MISUSE();
-    sni_mutex_lock(&w->source.lock);
+    sni_brief_lock(&w->source.lock);
     if (w->is_closed) {
-        sni_mutex_unlock(&w->source.lock);
+        sni_brief_unlock(&w->source.lock);
         return -EPIPE;
     }
     sni_chan_copy(w->element, value, w->element_bytes);
@@ -114,9 +114,9 @@ int sn_watch_get(sn_watch *handle, void *value, uint64_t *version)
     struct watch *w = find(handle);
     if (w == NULL)
         return MISUSE();
-    sni_mutex_lock(&w->source.lock);
+    sni_brief_lock(&w->source.lock);
     take(w, value, version);
-    sni_mutex_unlock(&w->source.lock);
+    sni_brief_unlock(&w->source.lock);
     return 0;
 }
 
@@ -125,19 +125,19 @@ int sn_watch_recv(sn_watch *handle, void *value, uint64_t *version, sn_deadline 
     struct watch *w = find(handle);
     if (w == NULL)
         return MISUSE();
-    sni_mutex_lock(&w->source.lock);
+    sni_brief_lock(&w->source.lock);
     while (w->version == *version) {
         if (w->is_closed) {
-            sni_mutex_unlock(&w->source.lock);
+            sni_brief_unlock(&w->source.lock);
             return -EPIPE;
         }
         int rc = sni_source_wait(&w->source, &w->waiting, NULL, until);
         if (rc < 0)
             return rc;
-        sni_mutex_lock(&w->source.lock);
+        sni_brief_lock(&w->source.lock);
     }
     take(w, value, version);
-    sni_mutex_unlock(&w->source.lock);
+    sni_brief_unlock(&w->source.lock);
     sni_spend_many(1, until.ns);
     return 0;
 }

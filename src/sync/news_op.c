@@ -37,7 +37,7 @@ static bool attempt(struct news_op *op)
         op->result = sni_misuse(-EBADF, "a broadcast or a watch is used that is gone, or was none");
         return true;
     }
-    sni_mutex_lock(&c->source->lock);
+    sni_brief_lock(&c->source->lock);
     int rc = c->kind->attempt(c, &wake);
     if (rc == -EAGAIN) {
         sni_await_begin(&op->await, &op->waiter);
@@ -46,7 +46,7 @@ static bool attempt(struct news_op *op)
         sni_list_push_back(c->kind->line(c), &c->party.link);
         op->is_waiting = true;
     }
-    sni_mutex_unlock(&c->source->lock);
+    sni_brief_unlock(&c->source->lock);
     if (rc == -EAGAIN) {
         sni_await_published(&op->await, &op->waiter);
         return false;
@@ -78,10 +78,10 @@ static void drop_news(sn_future *fut)
     struct news_op *op = sni_container_of(fut, struct news_op, future);
     if (!op->is_waiting)
         return;
-    sni_mutex_lock(&op->c.source->lock);
+    sni_brief_lock(&op->c.source->lock);
     bool is_claimed = sni_list_empty(&op->c.party.link);
     sni_list_remove(&op->c.party.link);
-    sni_mutex_unlock(&op->c.source->lock);
+    sni_brief_unlock(&op->c.source->lock);
     if (is_claimed)
         sni_await_settle(&op->await);
     sni_await_finish(&op->await);

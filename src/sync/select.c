@@ -79,14 +79,14 @@ static void lock_all(const struct sni_select *s)
 {
     for (unsigned i = 0; i < s->inside; i++)
         if (i == 0 || nth(s, i) != nth(s, i - 1))
-            sni_mutex_lock(&nth(s, i)->lock);
+            sni_brief_lock(&nth(s, i)->lock);
 }
 
 static void unlock_all(const struct sni_select *s)
 {
     for (unsigned i = s->inside; i > 0; i--)
         if (i == 1 || nth(s, i - 1) != nth(s, i - 2))
-            sni_mutex_unlock(&nth(s, i - 1)->lock);
+            sni_brief_unlock(&nth(s, i - 1)->lock);
 }
 
 /* Insert case `i` where its source belongs. */
@@ -230,9 +230,9 @@ static void settle(struct sni_case *c, struct sni_wake wake)
 static int attempt_one(struct sni_case *c)
 {
     struct sni_wake wake = {NULL, NULL};
-    sni_mutex_lock(&c->source->lock);
+    sni_brief_lock(&c->source->lock);
     int rc = c->kind->attempt(c, &wake);
-    sni_mutex_unlock(&c->source->lock);
+    sni_brief_unlock(&c->source->lock);
     if (rc != -EAGAIN) {
         c->result = rc;
         settle(c, wake);

@@ -23,9 +23,9 @@ struct visit {
 
 static void leave(struct visit *v)
 {
-    sni_mutex_lock(&v->source->lock);
+    sni_brief_lock(&v->source->lock);
     sni_list_remove(&v->party.link);
-    sni_mutex_unlock(&v->source->lock);
+    sni_brief_unlock(&v->source->lock);
 }
 
 static void take_back(struct sni_lent *lent)
@@ -41,7 +41,7 @@ static inline void enter(struct visit *v, struct sni_source *source, struct sni_
     sni_list_push_back(list, &v->party.link);
     v->lent.take_back = take_back;
     v->source = source;
-    sni_mutex_unlock(&source->lock);
+    sni_brief_unlock(&source->lock);
 }
 
 /* A thread, or for some time only. */
@@ -52,7 +52,7 @@ SNI_NEVER_INLINE static int wait_somehow(struct sni_source *source, struct sni_l
     struct sni_exec *exec = sni_exec_current();
     bool is_coro = exec != NULL && exec->fiber == NULL;
     if (until.ns <= 0 || is_coro) {
-        sni_mutex_unlock(&source->lock);
+        sni_brief_unlock(&source->lock);
         return until.ns <= 0 ? -ETIMEDOUT
                              : sni_misuse(-EDEADLK, "a coroutine waits at a channel and would "
                                                     "block its worker");
@@ -116,10 +116,10 @@ void sni_source_wake_all(struct sni_source *source, struct sni_list *list, bool 
         while (n < WAKES && wake_one(&now, refuse, &wakes[n]))
             n++;
         more = n == WAKES;
-        sni_mutex_unlock(&source->lock);
+        sni_brief_unlock(&source->lock);
         sni_await_pay(wakes, n);
         if (more)
-            sni_mutex_lock(&source->lock);
+            sni_brief_lock(&source->lock);
     } while (more);
 }
 
@@ -145,10 +145,10 @@ static bool is_in(struct sni_list *list, const struct sni_list *link)
 /* Those who wait at a channel are on one side, as a rule (chan_core.c). */
 static bool is_sender(struct sni_chan *c, const struct sni_party *party)
 {
-    sni_mutex_lock(&c->source.lock);
+    sni_brief_lock(&c->source.lock);
     bool sends = !sni_list_empty(&c->senders) &&
                  (sni_list_empty(&c->receivers) || is_in(&c->senders, &party->link));
-    sni_mutex_unlock(&c->source.lock);
+    sni_brief_unlock(&c->source.lock);
     return sends;
 }
 

@@ -33,7 +33,7 @@
 
 struct sni_group {
     struct sni_scope scope;
-    struct sni_mutex lock;   /* guards what follows, if nothing else is said                */
+    struct sni_brief lock;   /* guards what follows, if nothing else is said                */
     uint32_t live;           /* members that are waited for, and places that are taken        */
     uint32_t background;     /* the others                                                  */
     int why;                 /* as scope.why, for who spawns                                */
@@ -90,14 +90,19 @@ static bool wake_one(struct sni_list *list)
     return false;
 }
 
+static SNI_NEVER_INLINE void wake_all(struct sni_list *list)
+{
+    while (wake_one(list)) {
+    }
+}
+
 /* One less is alive; the group is locked. */
-static void count_down(struct sni_group *g)
+static inline void count_down(struct sni_group *g)
 {
     g->live--;
     if (g->live == 0)
-        while (wake_one(&g->joiners)) {
-        }
-    if (g->limit != 0 && g->live < g->limit)
+        wake_all(&g->joiners);
+    if (sni_unlikely(g->limit != 0) && g->live < g->limit)
         (void)wake_one(&g->queue);
 }
 
@@ -123,10 +128,10 @@ static int wait_in(struct sni_group *g, struct sni_list *list, sn_deadline until
     sni_wait_begin(w);
     sni_list_push_back(list, &w->link);
     sni_wait_lend(w, &wait.lent);
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     int rc = sni_wait_commit(w, until);
     sni_wait_lend(w, NULL);
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     if (rc < 0)
         sni_list_remove(&w->link);
     return rc;
@@ -140,13 +145,13 @@ static void tell_place(const struct sni_lent *lent, sni_place_fn *each, void *ar
     struct sni_group *g = wait->group;
     struct sni_place place = {
         .what = "group", .object = g, .tie = SNI_TIE_MEMORY, .link = &wait->waiter.link};
-    if (sni_mutex_trylock(&g->lock)) {
+    if (sni_brief_try(&g->lock)) {
         if (wait->is_join && !sni_list_empty(&g->members)) {
             struct sni_member *first = sni_container_of(g->members.next, struct sni_member, link);
             place.owner = (uintptr_t)((struct sni_task *)(void *)first - 1);
             place.tie = SNI_TIE_OWNER;
         }
-        sni_mutex_unlock(&g->lock);
+        sni_brief_unlock(&g->lock);
     }
     each(&place, arg);
 }
@@ -159,11 +164,11 @@ static uint32_t wait_for_members(struct sni_group *g, const uint32_t *count)
 {
     struct sni_task *fiber = g->scope.fiber;
     bool was_shielded = sni_wait_shield_at(&fiber->wait, true);
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     while (*count > 0)
         (void)wait_in(g, &g->joiners, SN_FOREVER);
     uint32_t left = g->background;
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
     return left;
 }
@@ -286,7 +291,7 @@ int sn_group_join(sn_group *group, sn_deadline until)
     struct sni_task *fiber = g->scope.fiber;
     bool was_shielded = sni_wait_shield_at(&fiber->wait, false);
     int rc = 0;
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     while (rc == 0 && g->live > 0) {
         rc = wait_in(g, &g->joiners, until);
         if (rc < 0 && g->why != 0 && !sni_wait_is_past(until)) {
@@ -296,7 +301,7 @@ int sn_group_join(sn_group *group, sn_deadline until)
     }
     if (rc == 0)
         rc = result_of(g);
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     (void)sni_wait_shield_at(&fiber->wait, was_shielded);
     return rc;
 }
@@ -321,14 +326,14 @@ int sn_group_ensure(sn_group *group, sn_task_fn *fn, void *arg)
 void sn_group_get_report(sn_group *group, sn_group_report *report)
 {
     struct sni_group *g = group_of(group);
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     tell(g, report);
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
 }
 
 void sni_group_reach(struct sni_group *g, int why, struct sni_tellings *tellings)
 {
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     g->why = why;
     g->was_own_cancel = why == -ECANCELED && g->scope.is_source; /* its fiber is locked */
     for (struct sni_list *l = g->members.next; l != &g->members; l = l->next) {
@@ -337,7 +342,7 @@ void sni_group_reach(struct sni_group *g, int why, struct sni_tellings *tellings
     }
     while (wake_one(&g->queue)) { /* who waits for a place learns that there will be none */
     }
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
 }
 
 /* ---- ends ------------------------------------------------------------------------------- */
@@ -349,7 +354,7 @@ static bool was_cancelled(const struct sni_group *g, int result)
 }
 
 /* Something failed with `error`; the group is locked. Returns whether that cancels it. */
-static bool note_failure(struct sni_group *g, int error, const char *at, const char *name)
+static SNI_COLD bool note_failure(struct sni_group *g, int error, const char *at, const char *name)
 {
     g->failed++;
     if (g->error == 0) {
@@ -382,7 +387,7 @@ static const char *note_end(struct sni_group *g, struct sni_task *task, int resu
 }
 
 /* The text of a panic is the group's from now on. */
-static void note_panic(struct sni_group *g, struct sni_task *task)
+static SNI_COLD void note_panic(struct sni_group *g, struct sni_task *task)
 {
     if (g->panic_text != NULL)
         return;
@@ -390,36 +395,40 @@ static void note_panic(struct sni_group *g, struct sni_task *task)
     task->panic_text = NULL;
 }
 
+/* The group is locked, before and after. */
+static SNI_NEVER_INLINE void cancel_for(struct sni_group *g, const char *reason)
+{
+    sni_brief_unlock(&g->lock);
+    sni_scope_cancel(&g->scope, -ECANCELED, reason);
+    sni_brief_lock(&g->lock);
+}
+
 void sni_group_ended(struct sni_task *task, int result)
 {
     struct sni_member *member = sni_member_of(task);
     struct sni_group *g = member->group;
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     if (sni_unlikely(sni_task_has_panicked(task)))
         note_panic(g, task);
     const char *reason = note_end(g, task, result);
-    if (sni_unlikely(reason != NULL)) {
-        sni_mutex_unlock(&g->lock);
-        sni_scope_cancel(&g->scope, -ECANCELED, reason);
-        sni_mutex_lock(&g->lock);
-    }
+    if (sni_unlikely(reason != NULL))
+        cancel_for(g, reason);
     sni_list_remove(&member->link);
     if (sni_likely(!member->is_background)) {
         count_down(g);
     } else if (--g->background == 0) {
-        while (wake_one(&g->joiners)) {
-        }
+        wake_all(&g->joiners);
     }
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
 }
 
 /* The group is there: its owner's stack goes with the runtime, when all have been abandoned. */
 void sni_group_abandoned(struct sni_task *task)
 {
     struct sni_member *member = sni_member_of(task);
-    sni_mutex_lock(&member->group->lock);
+    sni_brief_lock(&member->group->lock);
     sni_list_remove(&member->link);
-    sni_mutex_unlock(&member->group->lock);
+    sni_brief_unlock(&member->group->lock);
 }
 
 /* ---- spawning --------------------------------------------------------------------------- */
@@ -428,7 +437,7 @@ void sni_group_abandoned(struct sni_task *task)
 static int take_place(struct sni_group *g, bool may_wait)
 {
     int rc = 0;
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     while (rc == 0 && g->why == 0 && g->live >= g->limit)
         rc = may_wait ? wait_in(g, &g->queue, SN_FOREVER) : -EAGAIN;
     if (rc == 0)
@@ -437,22 +446,22 @@ static int take_place(struct sni_group *g, bool may_wait)
         g->live++;
     else if (g->live < g->limit)
         (void)wake_one(&g->queue); /* perhaps that was for us */
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     return rc;
 }
 
 /* The spawn has failed, after a place was taken or before. */
 static int fail_spawn(struct sni_group *g, const sn_spawn_options *opts, bool has_place, int rc)
 {
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     bool cancels = note_failure(g, rc, opts->at_, opts->name);
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     if (cancels)
         sni_scope_cancel(&g->scope, -ECANCELED, "a task of the group could not be spawned");
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     if (has_place)
         count_down(g);
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     return rc;
 }
 
@@ -461,9 +470,11 @@ static int join_group(struct sni_group *g, struct sni_task *task, bool is_backgr
                       bool has_place)
 {
     struct sni_member *member = sni_member_of(task);
-    *member = (struct sni_member){.group = g, .is_background = is_background};
+    member->group = g;
+    member->why = 0;
+    member->is_background = is_background;
     sni_list_init(&member->link);
-    sni_mutex_lock(&g->lock);
+    sni_brief_lock(&g->lock);
     int rc = g->why;
     if (rc == 0) {
         sni_list_push_back(&g->members, &member->link);
@@ -476,11 +487,11 @@ static int join_group(struct sni_group *g, struct sni_task *task, bool is_backgr
     } else if (has_place) {
         count_down(g);
     }
-    sni_mutex_unlock(&g->lock);
+    sni_brief_unlock(&g->lock);
     return rc;
 }
 
-static int spawn(struct sni_group *g, const struct sni_spawn *what)
+static SNI_ALWAYS_INLINE int spawn(struct sni_group *g, const struct sni_spawn *what)
 {
     const sn_spawn_options *opts = what->opts;
     struct sni_exec *exec = sni_exec_current();
@@ -495,7 +506,10 @@ static int spawn(struct sni_group *g, const struct sni_spawn *what)
         return rc;
     exec = sni_exec_current(); /* perhaps another than before */
     struct sni_task *task;
-    rc = sni_task_new(home, exec, what, false, &task);
+    if (what->kind == SNI_TASK_FIBER)
+        rc = sni_task_new_child(home, exec, what->fn, what->arg, opts, &task);
+    else
+        rc = sni_task_new(home, exec, what, false, &task);
     if (rc < 0)
         return fail_spawn(g, opts, has_place, rc);
     rc = join_group(g, task, opts->background, has_place);
@@ -506,9 +520,8 @@ static int spawn(struct sni_group *g, const struct sni_spawn *what)
     return rc;
 }
 
-static int spawn_and_tell(sn_group *group, struct sni_spawn *what)
+static SNI_ALWAYS_INLINE int spawn_and_tell(sn_group *group, const struct sni_spawn *what)
 {
-    what->is_member = true;
     int rc = spawn(group_of(group), what);
     if (what->opts->error != NULL)
         *what->opts->error = rc < 0 ? rc : 0;
@@ -517,13 +530,14 @@ static int spawn_and_tell(sn_group *group, struct sni_spawn *what)
 
 int sn_group_spawn_(sn_group *group, sn_task_fn *fn, void *arg, const sn_spawn_options *opts)
 {
-    struct sni_spawn what = {.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts};
-    return spawn_and_tell(group, &what);
+    return spawn_and_tell(
+        group, &(struct sni_spawn){.kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts});
 }
 
 int sn_group_spawn_frame_(sn_group *group, const sn_future_vtable *vt, void *frame, size_t coro_at,
                           size_t frame_bytes, const sn_spawn_options *opts)
 {
     struct sni_spawn what = sni_spawn_of_frame(vt, frame, coro_at, frame_bytes, opts);
+    what.is_member = true;
     return spawn_and_tell(group, &what);
 }

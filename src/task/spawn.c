@@ -165,6 +165,15 @@ int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_
     return make(home, exec, what, handle, out);
 }
 
+int sni_task_new_child(struct sni_home *home, struct sni_exec *exec, sn_task_fn *fn, void *arg,
+                       const sn_spawn_options *opts, struct sni_task **out)
+{
+    return make(home, exec,
+                &(struct sni_spawn){
+                    .kind = SNI_TASK_FIBER, .fn = fn, .arg = arg, .opts = opts, .is_member = true},
+                false, out);
+}
+
 /* ---- spawning -------------------------------------------------------------------------- */
 
 static SNI_ALWAYS_INLINE sn_task *spawn(const struct sni_spawn *what)

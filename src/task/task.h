@@ -181,6 +181,10 @@ void sni_hooks_run(struct sni_task *task);
 int sni_task_new(struct sni_home *home, struct sni_exec *exec, const struct sni_spawn *what,
                  bool handle, struct sni_task **out);
 
+/* The same for a fiber that is a member of a group, and has no handle. */
+int sni_task_new_child(struct sni_home *home, struct sni_exec *exec, sn_task_fn *fn, void *arg,
+                       const sn_spawn_options *opts, struct sni_task **out);
+
 /* A task without a handle is not to be queued after all: it never was. It must not be touched
  * afterwards. */
 void sni_task_unspawn(struct sni_exec *exec, struct sni_task *task);

@@ -44,34 +44,14 @@ void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_n
     sni_wheel_init(&cw->wheel, now_ns, tick_ns);
 }
 
-/* ---- the lock --------------------------------------------------------------------------- */
-
-static inline bool try_lock(struct sni_clockwork *cw)
-{
-    /* acquire: pairs with the release in unlock */
-    return sni_atomic_exchange(&cw->locked, 1, acquire) == 0;
-}
-
-static void lock(struct sni_clockwork *cw)
-{
-    /* relaxed: a guess, the acquire is in try_lock */
-    for (unsigned round = 0; sni_atomic_load(&cw->locked, relaxed) != 0 || !try_lock(cw); round++)
-        sni_plat_back_off(round);
-}
-
-static inline void unlock(struct sni_clockwork *cw)
-{
-    sni_atomic_store(&cw->locked, 0, release); /* release: pairs with the acquire in try_lock */
-}
-
 /* ---- alarms ----------------------------------------------------------------------------- */
 
 void sni_clockwork_each(struct sni_clockwork *cw,
                         void (*fn)(const struct sni_timer *timer, void *arg), void *arg)
 {
-    lock(cw);
+    sni_brief_lock(&cw->lock);
     sni_wheel_each(&cw->wheel, fn, arg);
-    unlock(cw);
+    sni_brief_unlock(&cw->lock);
 }
 
 static inline void note_next(struct sni_clockwork *cw, int64_t next_ns)
@@ -86,13 +66,13 @@ static SNI_NEVER_INLINE SNI_COLD void set_rare(struct sni_alarm *alarm, struct s
     int64_t due_ns = sni_wheel_add(&cw->wheel, &alarm->timer, at_ns);
     if (due_ns < sni_clockwork_next(cw))
         note_next(cw, due_ns);
-    unlock(cw);
+    sni_brief_unlock(&cw->lock);
 }
 
 static SNI_NEVER_INLINE SNI_COLD void set_later(struct sni_alarm *alarm, struct sni_clockwork *cw,
                                                 int64_t at_ns)
 {
-    lock(cw);
+    sni_brief_lock(&cw->lock);
     set_rare(alarm, cw, at_ns);
 }
 
@@ -100,7 +80,7 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
 {
     int64_t due_ns;
     alarm->in = cw;
-    if (sni_unlikely(!try_lock(cw))) {
+    if (sni_unlikely(!sni_brief_try(&cw->lock))) {
         set_later(alarm, cw, at_ns);
         return;
     }
@@ -111,7 +91,7 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
     /* A time to come that is noted is the beginning of a tick: what is before it is due by then */
     if (at_ns < sni_clockwork_next(cw))
         note_next(cw, due_ns);
-    unlock(cw);
+    sni_brief_unlock(&cw->lock);
 }
 
 /* With the clockwork locked; unlocks it. */
@@ -120,13 +100,13 @@ static inline bool clear_locked(struct sni_alarm *alarm, struct sni_clockwork *c
     bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
     if (sni_wheel_count(&cw->wheel) == 0)
         note_next(cw, INT64_MAX); /* nobody need wake up for nothing */
-    unlock(cw);
+    sni_brief_unlock(&cw->lock);
     return was_set;
 }
 
 static SNI_NEVER_INLINE SNI_COLD bool clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
 {
-    lock(cw);
+    sni_brief_lock(&cw->lock);
     return clear_locked(alarm, cw);
 }
 
@@ -135,18 +115,18 @@ bool sni_alarm_clear(struct sni_alarm *alarm)
     struct sni_clockwork *cw = alarm->in;
     if (cw == NULL)
         return false;
-    return sni_likely(try_lock(cw)) ? clear_locked(alarm, cw) : clear_later(alarm, cw);
+    return sni_likely(sni_brief_try(&cw->lock)) ? clear_locked(alarm, cw) : clear_later(alarm, cw);
 }
 
 bool sni_alarm_hold(struct sni_alarm *alarm)
 {
-    lock(alarm->in);
+    sni_brief_lock(&alarm->in->lock);
     return sni_timer_is_armed(&alarm->timer);
 }
 
 void sni_alarm_let_go(struct sni_alarm *alarm)
 {
-    unlock(alarm->in);
+    sni_brief_unlock(&alarm->in->lock);
 }
 
 /* ---- ringing ---------------------------------------------------------------------------- */
@@ -170,10 +150,10 @@ unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns, unsigned en
     unsigned rang = 0;
     bool more = true;
     while (more && rang < enough) {
-        lock(cw);
+        sni_brief_lock(&cw->lock);
         more = ring_some(cw, now_ns, &rang);
         note_next(cw, sni_wheel_next_ns(&cw->wheel));
-        unlock(cw);
+        sni_brief_unlock(&cw->lock);
     }
     return rang;
 }

@@ -9,10 +9,11 @@
 #define SINEW_TIMER_ALARM_H
 
 #include "base/atomic.h"
+#include "plat/thread.h"
 #include "timer/wheel.h"
 
 struct sni_clockwork {
-    SNI_ATOMIC(uint32_t) locked; /* guards the wheel; set while an alarm rings: 0, 1          */
+    struct sni_brief lock;       /* guards the wheel, and is held while an alarm rings        */
     SNI_ATOMIC(int64_t) next_ns; /* written under the lock: before it there is nothing to do  */
     struct sni_wheel wheel;
 };

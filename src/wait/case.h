@@ -45,7 +45,7 @@ enum {
 };
 
 struct sni_source {
-    struct sni_mutex lock;
+    struct sni_brief lock;
     uint32_t draws; /* under the lock: for selects, how often they drew lots here */
 };
 

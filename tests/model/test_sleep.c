@@ -214,18 +214,18 @@ TEST(a_clockwork_excludes_all_from_each_other)
 
 TEST(clockwork_planted_lock_in_two_steps_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "try_lock"};
+    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_brief_try"};
     model_finds(&locked, &options, "");
 }
 
 TEST(clockwork_planted_relaxed_lock_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "try_lock"};
+    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "sni_brief_try"};
     model_finds(&locked, &options, "race");
 }
 
 TEST(clockwork_planted_relaxed_unlock_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "unlock"};
+    struct model_options options = {.plant = MODEL_PLANT_RELAXED, .function = "sni_brief_unlock"};
     model_finds(&locked, &options, "race");
 }

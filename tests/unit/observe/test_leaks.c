@@ -43,7 +43,8 @@ static struct found leaks_now(void)
 /* These and no others are leaked now. With sanitizers and without optimisation fewer may be: they
  * remember what a program did and where, and make frames so large that words survive in them. So
  * one build, the release, answers for that they are found, and all for that no others are. Who is
- * slow to begin, because a worker has it that does not run, is waited for. */
+ * slow to begin, because a worker has it that does not run, is waited for. In any order: cycles
+ * come first, and what a stack has that was another's before may make one more, or one less. */
 static struct found check_leaks(const char *names)
 {
     enum { TRIES = 50 };
@@ -54,10 +55,10 @@ static struct found check_leaks(const char *names)
         snprintf(rest, sizeof(rest), "%s", found.names);
         for (char *name = strtok(rest, " "); name != NULL; name = strtok(NULL, " "))
             CHECK_STR_HAS(names, name);
-        if (!LEAKS_ARE_EXACT || strcmp(found.names, names) == 0)
+        if (!LEAKS_ARE_EXACT || strlen(found.names) == strlen(names))
             return found;
     }
-    CHECK_STR_EQ(found.names, names);
+    CHECK_STR_EQ(found.names, names); /* some are missing */
     return found;
 }
 
