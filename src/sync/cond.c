@@ -107,7 +107,8 @@ int sn_cond_signal(sn_cond *cond)
 {
     if (!is_waited_for(cond))
         return 0;
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     uint64_t word = sni_gate_lock(&cond->gate_);
     while (sni_gate_first(&cond->gate_) != NULL && !move_first(cond, &wakes))
         ;
@@ -120,7 +121,8 @@ int sn_cond_broadcast(sn_cond *cond)
 {
     if (!is_waited_for(cond))
         return 0;
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     uint64_t word = sni_gate_lock(&cond->gate_);
     while (sni_gate_first(&cond->gate_) != NULL)
         (void)move_first(cond, &wakes);

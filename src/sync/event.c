@@ -77,7 +77,8 @@ sn_future *sn_event_wait_op(sn_sync_state *state, sn_event *event)
 /* With the gate locked: it has happened for one. */
 static void set_for_one(sn_event *event, uint64_t word)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     struct sni_guest *guest;
     word |= SET;
     while ((word & SET) != 0 && (guest = sni_gate_first(&event->gate_)) != NULL) {

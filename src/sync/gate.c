@@ -170,7 +170,8 @@ void sni_wakes_send(const struct sni_wakes *wakes)
 
 void sni_gate_pass_all(sn_gate_ *gate, uint64_t word, int result)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     struct sni_guest *guest;
     while ((guest = sni_gate_first(gate)) != NULL) {
         guest->is_passed = true;

@@ -121,8 +121,15 @@ int sni_gate_enter_at_zero(struct sni_guest *guest);
 struct sni_wakes {
     unsigned n;
     struct sni_list *more; /* guests of coroutines, in a ring without a head; NULL: none */
-    struct sni_wake list[SNI_GATE_WAKES_MAX];
+    struct sni_wake list[SNI_GATE_WAKES_MAX]; /* the first `n` */
 };
+
+/* There is nothing to do yet. */
+static inline void sni_wakes_init(struct sni_wakes *wakes)
+{
+    wakes->n = 0;
+    wakes->more = NULL;
+}
 
 /* The guest that is served next, or NULL. */
 static inline struct sni_guest *sni_gate_first(const sn_gate_ *gate)

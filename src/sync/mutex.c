@@ -77,7 +77,8 @@ static uint64_t pass_on(sn_mutex *m, uint64_t word, struct sni_wakes *wakes)
 /* With the gate locked: the owner lets go. */
 static void release(sn_mutex *m, uint64_t word)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     word = pass_on(m, word & ~OWNER, &wakes);
     sni_gate_unlock(&m->gate_, word);
     sni_wakes_send(&wakes);

@@ -49,7 +49,8 @@ static int enter(struct sni_guest *guest)
 /* With the gate locked: it was not done, and the next one begins. */
 static void pass_on(sn_once *once)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     struct sni_guest *guest;
     uint64_t word = 0;
     while (word == 0 && (guest = sni_gate_first(&once->gate_)) != NULL) {

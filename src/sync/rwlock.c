@@ -50,7 +50,8 @@ static bool admit(sn_rwlock *lock, struct sni_guest *guest, uint64_t *word, stru
 /* With the gate locked: serve those whose turn it is. Unlocks. */
 static void serve(sn_rwlock *lock, uint64_t word)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     struct sni_guest *guest;
     while ((guest = sni_gate_first(&lock->gate_)) != NULL && admit(lock, guest, &word, &wakes))
         ;

@@ -20,7 +20,8 @@ static_assert(sizeof(sn_sem) == 16, "sn_sem has grown");
 /* With the gate locked: serve those whose turn it is. Unlocks. */
 static void serve(sn_sem *sem, uint64_t word)
 {
-    struct sni_wakes wakes = {0};
+    struct sni_wakes wakes;
+    sni_wakes_init(&wakes);
     struct sni_guest *guest;
     while ((guest = sni_gate_first(&sem->gate_)) != NULL && guest->units <= sni_gate_count(word)) {
         uint64_t units = guest->units;

@@ -156,7 +156,9 @@ static int use_up(struct sni_exec *exec, sn_task *handle, struct sni_task *task,
 static int run_inline(struct sni_task *task, uint64_t refs)
 {
     struct sni_task *fiber = sni_exec_current()->fiber;
-    struct sni_inline frame = {.task = task, .outer = fiber->acting};
+    struct sni_inline frame; /* its buffer is left as it is: 200 bytes to be written for nothing */
+    frame.task = task;
+    frame.outer = fiber->acting;
     fiber->acting = &frame;
     /* Who cancels the fiber does not mean the task. */
     const bool was_shielded = sni_wait_shield_at(&fiber->wait, true);
