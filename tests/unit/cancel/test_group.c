@@ -338,7 +338,7 @@ TASK_TEST(a_child_spawns_into_the_scope_of_its_parent)
     SN_SCOPE(g) {
         void *both[] = {g, &n};
         CHECK_EQ(sn_group_spawn(g, spawns_siblings, both), 0);
-        CHECK_EQ(sn_group_spawn(g, spawns_siblings, both), 1);
+        CHECK(sn_group_spawn(g, spawns_siblings, both) >= 1); /* the first may have begun */
         CHECK_EQ(sn_group_join(g, SN_FOREVER), 0);
         CHECK_EQ(load(&n), 10);
         CHECK(sn_group_spawn(g, adds_one, &n) >= 0); /* it is open still */
