@@ -138,6 +138,10 @@ static inline bool sni_wait_shield_at(sni_wait_word *word, bool on)
     uint32_t after = on ? before | SNI_WAIT_SHIELDED : before & ~(uint32_t)SNI_WAIT_SHIELDED;
     if (sni_likely(sni_wait_is_claimed_(before)))
         sni_atomic_store(word, after, relaxed); /* relaxed: as above */
+    else if (on) /* begun, perhaps never to be committed; relaxed, both: a flag of the owner's */
+        sni_atomic_fetch_or(word, SNI_WAIT_SHIELDED, relaxed);
+    else
+        sni_atomic_fetch_and(word, ~(uint32_t)SNI_WAIT_SHIELDED, relaxed);
     return (before & SNI_WAIT_SHIELDED) != 0;
 }
 
