@@ -3,6 +3,7 @@
  * asked here is what the tests of trio ask of its cancel scopes, in the words of C. */
 #include "base/atomic.h"
 #include "unit/task/with_runtime.h"
+#include "wait/wait.h"
 
 #include <string.h>
 
@@ -554,5 +555,17 @@ TASK_TEST(a_waker_that_enters_a_scope_does_not_end_the_wait_around_it)
     CHECK_EQ(sn_mutex_unlock(&m), 0);
     CHECK_EQ(sn_cond_finish(&cond), 0);
     CHECK_EQ(sn_mutex_finish(&m), 0);
+    return 0;
+}
+
+/* As a join does that finds its task ended. */
+TASK_TEST(a_shield_holds_after_a_wait_that_was_not_committed)
+{
+    (void)arg;
+    struct sni_waiter w;
+    sni_wait_begin(&w);
+    CHECK(!sni_wait_shield(true));
+    CHECK(sni_wait_shield(false));
+    CHECK(!sni_wait_shield(false));
     return 0;
 }
