@@ -2,34 +2,13 @@
 /* How a close finds those who wait, wherever their operations are (R84): in the driver that is the
  * socket's home, in others of other runtimes, in those of plain threads; and what a socket keeps of
  * a home that is gone. */
+#include "on_driver.h"
 #include "suite.h"
 
 #include "base/compiler.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#define DRIVER_TEST_ON_(name, driver, io) \
-    TEST(name##_##driver, .limit_s = 60)  \
-    {                                     \
-        name##_body(io);                  \
-    }
-#define DRIVER_TEST(name)                     \
-    static void name##_body(sn_io_driver io); \
-    DRIVER_TEST_ON_(name, uring, SN_IO_URING) \
-    DRIVER_TEST_ON_(name, epoll, SN_IO_EPOLL) \
-    DRIVER_TEST_ON_(name, poll, SN_IO_POLL)   \
-    static void name##_body(sn_io_driver io)
-
-static sn_runtime *runtime_on(sn_io_driver io, unsigned workers)
-{
-    sn_runtime *rt;
-    int rc = sn_runtime_create(&rt, &(sn_runtime_options){.io = io, .workers = workers});
-    if (rc < 0 && io == SN_IO_URING)
-        SKIP("io_uring is not to be had here: %s", strerror(-rc));
-    CHECK_EQ(rc, 0);
-    return rt;
-}
 
 static sn_conn *ends[2];
 

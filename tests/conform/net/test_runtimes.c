@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets and the lives of runtimes (R80, R84, R85): used in several, one after the other and at
  * once; abandoned in the middle of a wait; beside a task that does not give way. */
+#include "on_driver.h"
 #include "suite.h"
 
 #include "base/atomic.h"
@@ -9,31 +10,6 @@
 
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#define DRIVER_TEST_ON_(name, driver, io) \
-    TEST(name##_##driver, .limit_s = 60)  \
-    {                                     \
-        name##_body(io);                  \
-    }
-#define DRIVER_TEST(name)                     \
-    static void name##_body(sn_io_driver io); \
-    DRIVER_TEST_ON_(name, uring, SN_IO_URING) \
-    DRIVER_TEST_ON_(name, epoll, SN_IO_EPOLL) \
-    DRIVER_TEST_ON_(name, poll, SN_IO_POLL)   \
-    static void name##_body(sn_io_driver io)
-
-/* `workers` 1: Level 1. */
-static sn_runtime *runtime_on(sn_io_driver io, unsigned workers)
-{
-    sn_runtime *rt;
-    const sn_runtime_options opts = {
-        .io = io, .single_threaded = workers == 1, .workers = workers == 1 ? 0 : workers};
-    int rc = sn_runtime_create(&rt, &opts);
-    if (rc < 0 && io == SN_IO_URING)
-        SKIP("io_uring is not to be had here: %s", strerror(-rc));
-    CHECK_EQ(rc, 0);
-    return rt;
-}
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
