@@ -31,7 +31,7 @@ bool sn_coro_awaited_(sn_coro *co, sn_cx *cx)
         (void)sni_misuse(-EINVAL, "a coroutine awaits in its SN_FINALLY part");
         return true;
     }
-    sn_poll p = sn_future_poll(co->awaiting_, cx);
+    sn_poll p = sni_future_poll(co->awaiting_, cx);
     if (sn_poll_pending(p))
         return false;
     co->awaiting_ = NULL;

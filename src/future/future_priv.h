@@ -4,6 +4,9 @@
 #ifndef SINEW_FUTURE_PRIV_H
 #define SINEW_FUTURE_PRIV_H
 
+#include "base/compiler.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <sinew/future.h>
@@ -33,5 +36,27 @@ void sni_poison_stack(void);
 #else
 #define sni_poison_stack() ((void)0)
 #endif
+
+/* sn_future_poll, in place: what it does to a future that is none, or not open. */
+sn_poll sni_future_refuse_poll(sn_future *fut);
+
+static inline bool sni_future_is_open(const sn_future *fut)
+{
+    return fut->state_ <= SNI_FUTURE_SUSPENDED;
+}
+
+static inline sn_poll sni_future_poll(sn_future *fut, sn_cx *cx)
+{
+    if (sni_unlikely(fut == NULL || !sni_future_is_open(fut) || fut->vt == NULL || cx == NULL))
+        return sni_future_refuse_poll(fut);
+    sni_poison_stack();
+    fut->state_ = SNI_FUTURE_POLLING;
+    sn_poll p = fut->vt->poll(fut, cx);
+    if (sn_poll_pending(p) || fut->state_ == SNI_FUTURE_EMITTED)
+        fut->state_ = SNI_FUTURE_SUSPENDED;
+    else
+        fut->state_ = SNI_FUTURE_DONE;
+    return p;
+}
 
 #endif

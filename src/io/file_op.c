@@ -61,15 +61,6 @@ static int use_file(struct sni_file_op *fop)
 
 /* ---- wakers ----------------------------------------------------------------------------- */
 
-/* Does the operation lie in the record of the task whose waker it is? */
-static bool may_borrow(const struct sni_file_op *fop, const sn_waker *waker)
-{
-    if (sni_unlikely(waker->vt != &sni_task_wakers))
-        return false;
-    const struct sni_record *task = waker->data;
-    return (uintptr_t)fop - (uintptr_t)task < (size_t)(task->class + 1) * SNI_RECORD_STEP;
-}
-
 static inline void drop_waker(struct sni_file_op *fop)
 {
     if (sni_unlikely(!fop->is_borrowed && fop->waker.vt != NULL))
@@ -80,7 +71,7 @@ static inline void drop_waker(struct sni_file_op *fop)
 static void keep_waker(struct sni_file_op *fop, const sn_waker *waker)
 {
     drop_waker(fop);
-    fop->is_borrowed = sni_likely(may_borrow(fop, waker));
+    fop->is_borrowed = sni_likely(sni_await_may_borrow(fop, waker));
     fop->waker = fop->is_borrowed ? *waker : sn_waker_clone(waker);
 }
 

@@ -44,7 +44,6 @@ static_assert(offsetof(struct chan_op, result) == offsetof(sn_chan_op, result), 
 /* Under the lock: leave a party. Returns true if it was served already. */
 static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
-    op->await.waker = (sn_waker){0};
     sni_await_begin_armed(&op->await, &op->waiter, cx);
     op->party = (struct sni_party){.waiter = &op->waiter, .value = op->value};
     sni_list_init(&op->party.link);

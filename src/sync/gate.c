@@ -223,12 +223,18 @@ int sni_gate_finish(sn_gate_ *gate, bool is_idle, uintptr_t holder)
 
 /* ---- guests ----------------------------------------------------------------------------- */
 
+static inline void init_guest(struct sni_guest *guest, const struct sni_gate_kind *kind,
+                              sn_gate_ *gate, void *object, uint32_t units, uintptr_t who)
+{
+    *guest = (struct sni_guest){
+        .kind = kind, .object = object, .who = who, .units = units, .home = gate};
+    sni_atomic_store(&guest->gate, gate, relaxed); /* relaxed: nobody else knows the guest */
+}
+
 void sni_guest_init(struct sni_guest *guest, const struct sni_gate_kind *kind, sn_gate_ *gate,
                     void *object, uint32_t units)
 {
-    *guest = (struct sni_guest){.kind = kind, .object = object, .units = units, .home = gate};
-    sni_atomic_store(&guest->gate, gate, relaxed); /* relaxed: nobody else knows the guest */
-    guest->who = sni_exec_self();
+    init_guest(guest, kind, gate, object, units, sni_exec_self());
 }
 
 bool sni_guest_is_coroutine(const struct sni_guest *guest)
@@ -408,9 +414,9 @@ sn_future *sni_guest_op(sn_sync_state *state, const struct sni_gate_kind *kind, 
                         void *object, uint32_t units)
 {
     struct guest_op *op = (struct guest_op *)(void *)state;
-    *op = (struct guest_op){.is_waiting = false};
-    sni_guest_init(&op->guest, kind, gate, object, units);
-    op->guest.who = SNI_SELF_CORO;
+    op->is_waiting = false;
+    sni_await_init(&op->await);
+    init_guest(&op->guest, kind, gate, object, units, SNI_SELF_CORO);
     op->guest.until = SN_FOREVER;
     return sn_future_init(&op->future, &guest_vtable);
 }

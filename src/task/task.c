@@ -426,8 +426,10 @@ static inline uint64_t woken_from(uint64_t state)
     return state | ((state & ACTIVE) != 0 ? WOKEN : ACTIVE);
 }
 
-/* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. */
-static inline int wake_at_home(struct sni_task *task)
+/* The home is there: it is the caller's, or LOCKED is set, which is taken before it goes. Returns
+ * 0; QUEUE, and the task is the caller's to queue; or -ESRCH. */
+enum { QUEUE = 1 };
+static inline int rouse(struct sni_task *task)
 {
     uint64_t state = sni_atomic_load(&task->state, relaxed); /* relaxed: the loop decides */
     do {
@@ -437,8 +439,15 @@ static inline int wake_at_home(struct sni_task *task)
          * Even if nothing changes, see rule 4 */
     } while (
         sni_unlikely(!sni_atomic_cas(&task->state, &state, woken_from(state), acq_rel, relaxed)));
-    if (sni_likely(!(state & ACTIVE)))
-        sni_task_home(task)->ops->ready(task);
+    return sni_likely(!(state & ACTIVE)) ? QUEUE : 0;
+}
+
+static inline int wake_at_home(struct sni_task *task)
+{
+    int rc = rouse(task);
+    if (sni_unlikely(rc != QUEUE))
+        return rc;
+    sni_task_home(task)->ops->ready(task);
     return 0;
 }
 
@@ -467,10 +476,15 @@ static int wake_from_afar(struct sni_task *task)
     }
 }
 
+static inline bool is_at_home(const struct sni_exec *exec, const struct sni_task *task)
+{
+    return exec != NULL &&
+           ((const struct sni_task_exec *)(const void *)exec)->home == sni_task_home(task);
+}
+
 static inline int wake(struct sni_exec *exec, struct sni_task *task)
 {
-    if (sni_likely(exec != NULL &&
-                   ((struct sni_task_exec *)(void *)exec)->home == sni_task_home(task)))
+    if (sni_likely(is_at_home(exec, task)))
         return wake_at_home(task);
     return wake_from_afar(task);
 }
@@ -505,6 +519,23 @@ const sn_waker_vtable sni_task_wakers = {
     .drop = waker_drop,
 };
 
+static int queue(void *data)
+{
+    struct sni_task *task = data;
+    sni_task_home(task)->ops->ready(task);
+    return 0;
+}
+
+static const sn_waker_vtable queues = {.wake = queue};
+
+sn_waker sni_task_begin_wake(void *record)
+{
+    struct sni_task *task = record;
+    if (sni_unlikely(!is_at_home(sni_exec_current(), task)))
+        return (sn_waker){&sni_task_wakers, waker_clone(task)};
+    return (sn_waker){rouse(task) == QUEUE ? &queues : NULL, task};
+}
+
 /* Nobody polls the task any more, nor looks at it. False: it was woken meanwhile, and is to be
  * queued again by the caller. */
 static bool rests(struct sni_task *task)
@@ -532,7 +563,7 @@ bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
     /* What was so before: who cancels it from here on makes it polled again. */
     if (sni_unlikely(state & CANCELED))
         (void)sn_future_cancel(task->future);
-    sn_poll p = sn_future_poll(task->future, &cx);
+    sn_poll p = sni_future_poll(task->future, &cx);
     if (!sn_poll_pending(p)) {
         if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
             (void)sn_future_drop(task->future); /* a generator, which is not asked again */

@@ -22,8 +22,22 @@
  * it back. So the usual wait, polled once to begin and once when it is over, costs a coroutine no
  * more than a fiber: two compare and swaps.
  *
- * Rejected: a waker cell (sn_waker_cell), which has a state of its own: two more read-modify-writes
- * for each wake; and a stage that the claimer exchanges, which is one more. */
+ * Borrowing. A waker is a reference to a task, and to count one costs a wait two read-modify-writes
+ * of the task's word. An operation in the record of the very task that polls it (all that stand in
+ * a coroutine's frame) needs none: the record is not freed before the frame is done with, and the
+ * frame is not done with an operation that is not OVER. So a claimer that finds a borrowed waker
+ * wakes the task before the stage is OVER, as far as its word goes (sni_task_begin_wake); and
+ * queues it afterwards, so that whoever polls it then, on another worker, finds OVER. Between the
+ * two the task is ACTIVE and in no queue, so it is the claimer's: nobody polls it, and it does not
+ * end. If it was ACTIVE already, it was or will be polled by somebody else, who does not get by
+ * this operation before it is OVER; and the claimer has nothing to do afterwards. Who is not of the
+ * task's runtime counts a reference before OVER, for the way. Wakers of others are cloned, and
+ * woken when it is OVER: they may be anything.
+ *
+ * Rejected: waking wholly before OVER, as operations on files do (file_op.c): there the lock makes
+ * a poller wait that comes in between, here it would wake itself, for as long as the kernel takes
+ * to wake a worker. A waker cell (sn_waker_cell), which has a state of its own: two more
+ * read-modify-writes for each wake; and a stage that the claimer exchanges, which is one more. */
 #include "wait/await.h"
 
 #include "plat/thread.h"
@@ -37,17 +51,39 @@ enum {
 static inline sn_waker let_go(struct sni_await *await)
 {
     sn_waker waker = await->waker;
+    if (sni_likely(await->is_borrowed))
+        waker = sni_task_begin_wake(waker.data);
     await->waker.vt = NULL;
+    await->is_borrowed = false;
     /* release: pairs with the acquires below; the last touch */
     sni_atomic_store(&await->stage, OVER, release);
     return waker;
 }
 
+static inline void wake(sn_waker *waker)
+{
+    if (sni_likely(waker->vt != NULL && waker->vt->wake != NULL))
+        (void)waker->vt->wake(waker->data);
+    else if (waker->vt != NULL)
+        (void)sn_waker_wake(waker);
+}
+
 static void resume(void *who)
 {
     sn_waker waker = let_go(who);
-    if (waker.vt != NULL)
-        (void)sn_waker_wake(&waker);
+    wake(&waker);
+}
+
+/* There is none in it. */
+static inline void put(struct sni_await *await, const sn_waker *waker)
+{
+    await->is_borrowed = sni_likely(sni_await_may_borrow(await, waker));
+    if (sni_likely(await->is_borrowed)) { /* in two halves, as it was written by who polls */
+        await->waker.vt = &sni_task_wakers;
+        await->waker.data = waker->data;
+    } else {
+        await->waker = sn_waker_clone(waker);
+    }
 }
 
 /* While the waker is the poller's alone. */
@@ -55,8 +91,8 @@ static void fill(struct sni_await *await, const sn_waker *waker)
 {
     if (await->waker.vt != NULL && sn_waker_same(&await->waker, waker))
         return;
-    sn_waker before = await->waker;
-    await->waker = sn_waker_clone(waker);
+    sn_waker before = await->is_borrowed ? (sn_waker){0} : await->waker;
+    put(await, waker);
     if (sni_unlikely(before.vt != NULL))
         sn_waker_drop(&before);
 }
@@ -74,7 +110,7 @@ void sni_await_begin(struct sni_await *await, struct sni_waiter *w)
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx)
 {
     sni_await_begin(await, w);
-    fill(await, cx->waker);
+    put(await, cx->waker);
 }
 
 bool sni_await_published(struct sni_await *await, struct sni_waiter *w)
@@ -131,13 +167,12 @@ void sni_await_pay(struct sni_wake *wakes, unsigned n)
     }
     for (unsigned i = 0; i < n; i++) {
         sni_wait_wake(wakes[i]);
-        if (wakers[i].vt != NULL)
-            (void)sn_waker_wake(&wakers[i]);
+        wake(&wakers[i]);
     }
 }
 
 void sni_await_finish(struct sni_await *await)
 {
-    if (await->waker.vt != NULL)
+    if (sni_unlikely(!await->is_borrowed && await->waker.vt != NULL))
         sn_waker_drop(&await->waker);
 }

@@ -16,21 +16,48 @@
 #ifndef SINEW_WAIT_AWAIT_H
 #define SINEW_WAIT_AWAIT_H
 
+#include "base/compiler.h"
+#include "mem/arena.h"
 #include "wait/wait.h"
 
 /* The vtable of the wakers of tasks (task.c), by which they are told from others: their data is the
  * record of the task (mem/arena.h), in which a coroutine's frame lies. */
 extern const sn_waker_vtable sni_task_wakers;
 
+/* Does what lies at `at` lie in the record of the task whose waker it is? Then it may keep the
+ * waker without a reference for as long as the task cannot end before it. */
+static inline bool sni_await_may_borrow(const void *at, const sn_waker *waker)
+{
+    if (sni_unlikely(waker->vt != &sni_task_wakers))
+        return false;
+    const struct sni_record *task = waker->data;
+    return (uintptr_t)at - (uintptr_t)task < (size_t)(task->class + 1) * SNI_RECORD_STEP;
+}
+
+/* Wake the task of such a waker, but for the queueing, if there is any to do: from here on nothing
+ * that was borrowed keeps the record.
+ *
+ * Returns  the waker that does the rest, to be woken soon; or an empty one */
+sn_waker sni_task_begin_wake(void *record);
+
 struct sni_await {
-    sn_waker waker;             /* whose it is, see await.c; zeroed: none */
+    sn_waker waker;             /* whose it is, see await.c; empty: none  */
     SNI_ATOMIC(uint32_t) stage; /* any thread, see await.c */
+    bool is_borrowed;           /* the waker: it is not ours to drop      */
 };
+
+/* No waker is in it; zeroed memory has none, either. */
+static inline void sni_await_init(struct sni_await *await)
+{
+    await->waker = (sn_waker){NULL, NULL};
+    await->is_borrowed = false;
+}
 
 /* Bind `w` to `await`; begins a new wait each time. */
 void sni_await_begin(struct sni_await *await, struct sni_waiter *w);
 
-/* The same, and the waker of this poll is in it when `w` becomes known. */
+/* The same with one that has no waker and need not be initialised; that of this poll is in it when
+ * `w` becomes known. */
 void sni_await_begin_armed(struct sni_await *await, struct sni_waiter *w, sn_cx *cx);
 
 /* `w` was made known to claimers.
