@@ -16,7 +16,8 @@ SN_BEGIN_DECLS
 /* Poll `fut` until it completes, waiting for its wakes, but not past `until`. If that has passed,
  * the future is pending as before and still the caller's: to be awaited again, put into a select,
  * or dropped. It makes progress only while somebody polls it. Futures of sn_*_op that need a
- * runtime complete with -EPERM on a plain thread. A wait allocates a record for the waker, once.
+ * runtime complete with -EPERM on a plain thread. A wait allocates a record for the waker, once. A
+ * future that panics ends the fiber, and is dropped with all that it awaits.
  *
  * Suspends: yes, if it is pending.   Threads: any; a plain thread blocks.
  * Returns  the result of the future; of those below it may be one, too: sn_future_finished tells

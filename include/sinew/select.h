@@ -111,7 +111,8 @@ SN_API sn_case sn_case_fd(int fd, unsigned events);
  * makes progress only while it is polled. It must not be polled, cancelled or dropped by others
  * during the select, nor be put into one when it has completed (misuse, as sn_future_poll). A fiber
  * or thread that must wait takes one record from the heap, however many futures there are. If a
- * shutdown that does not wait abandons the fiber in its select, the future is dropped.
+ * shutdown that does not wait abandons the fiber in its select, the future is dropped; so are all
+ * futures of the cases if one of them panics, which ends the fiber.
  *
  * Suspends: no.   Threads: any.
  * Returns  the case */

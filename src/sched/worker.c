@@ -13,6 +13,7 @@
 #include "sched/sched.h"
 
 #include "plat/clock.h"
+#include "task/local.h"
 
 #include <sinew/errno.h>
 
@@ -259,6 +260,8 @@ const struct sni_exec_ops sni_worker_exec_ops = {
     .lent_at = offsetof(struct sni_task, lent),
     .wait_at = offsetof(struct sni_task, wait),
     .give_way = give_way,
+    .guard = sni_local_guard,
+    .unguard = sni_local_unguard,
     .suspend_until = sni_world_suspend_until,
     .now = sni_world_now,
     .driver = sni_world_driver,

@@ -57,7 +57,9 @@
 #include "sync/select_priv.h"
 
 #include "base/rand.h"
+#include "future/own.h"
 #include "sync/chan.h"
+#include "wait/guard.h"
 
 #include <sinew/errno.h>
 
@@ -358,6 +360,7 @@ int sni_select_outcome(struct sni_select *s, int said)
 struct visit {
     struct sni_select select;
     struct sni_lent lent;
+    struct sni_guard guard; /* while futures are polled */
 };
 
 /* The fiber never goes on. */
@@ -449,6 +452,32 @@ static int wait_outside(struct visit *v, sn_deadline until)
     return rc;
 }
 
+/* A future panicked, and the frames of this select are left. All of them lie there most likely;
+ * what they wait for must not find them there. */
+static void undo_look(struct sni_guard *guard)
+{
+    struct sni_select *s = &sni_container_of(guard, struct visit, guard)->select;
+    for (unsigned i = 0; i < s->n; i++) {
+        struct sni_case *c = &s->vigil.cases[i];
+        if (c->where == SNI_OUTSIDE && c->kind->outside->is_future)
+            sni_future_abandon(c->at);
+    }
+    sni_nudge_finish(s->nudge);
+}
+
+static int look(struct visit *v, const sn_waker *waker)
+{
+    struct sni_exec *exec = sni_exec_current();
+    if (!v->select.has_futures || exec == NULL || exec->fiber == NULL || exec->ops->guard == NULL)
+        return sni_select_look(&v->select, waker);
+    v->guard.undo = undo_look;
+    exec->ops->guard(exec, &v->guard);
+    int rc = sni_select_look(&v->select, waker);
+    exec = sni_exec_current(); /* perhaps another than before: one of them may have waited */
+    exec->ops->unguard(exec, &v->guard);
+    return rc;
+}
+
 /* Look, and wait, and look, until something is so. Not inline: it has a frame of its own. */
 static SNI_NEVER_INLINE int select_outside(struct visit *v, sn_deadline until)
 {
@@ -461,7 +490,7 @@ static SNI_NEVER_INLINE int select_outside(struct visit *v, sn_deadline until)
     while (rc == -EAGAIN) {
         if (s->nudge != NULL)
             sni_nudge_begin(s->nudge);
-        rc = sni_select_look(s, waker);
+        rc = look(v, waker);
         if (rc != -EAGAIN)
             break;
         if (sni_wait_is_past(until)) {

@@ -4,6 +4,7 @@
  * sn_spawn is in spawn.c; sn_join and its sisters are in task.c, beside the state word that they
  * change. */
 #include "task/ensure.h"
+#include "task/local.h"
 #include "task/scope.h"
 #include "task/task.h"
 
@@ -58,6 +59,8 @@ void sn_panic(const char *fmt, ...)
     }
     if (task->kind == SNI_TASK_CORO)
         sni_future_abandon(task->future);
+    const struct sni_catcher *catcher = sni_scope_catcher();
+    sni_local_undo(task, catcher != NULL ? catcher->guard : NULL);
     sni_panic_unwind(task, text);
     sni_task_panic(task, text); /* now: waits are over, and use the same place */
     sni_task_home(task)->ops->leave(task);

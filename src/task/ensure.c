@@ -63,14 +63,14 @@ static void call_plainly(const struct sni_hook *hook)
 
 static void call_shielded(const struct sni_hook *hook)
 {
-    jmp_buf out;
+    struct sni_catcher catcher = {.guard = sni_local_guarded()};
     struct sni_scope shield = {.group = NULL};
     if (sni_scope_enter(&shield, SNI_SCOPE_SHIELD, SN_FOREVER) < 0) {
         call_plainly(hook); /* a coroutine's */
         return;
     }
-    shield.catcher = &out;
-    if (_setjmp(out) == 0)
+    shield.catcher = &catcher;
+    if (_setjmp(catcher.out) == 0)
         call_plainly(hook);
     sni_scope_leave(&shield);
 }
@@ -123,7 +123,7 @@ void sni_panic_unwind(struct sni_task *task, char *text)
     if (to != NULL) {
         tell_of(text != NULL ? text : "it panicked");
         free(text);
-        _longjmp(*to->catcher, 1);
+        _longjmp(to->catcher->out, 1);
     }
     sni_task_finish_up(task);
 }

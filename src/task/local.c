@@ -2,20 +2,17 @@
 /* local.c - values that belong to a task: a list of pairs, the newest first.
  *
  * A task has few of them, so a list beats a table: no registry of keys, no limit, and a task
- * without any costs one pointer. Only the task itself, and whoever makes it, touch its list. */
+ * without any costs one pointer. Only the task itself, and whoever makes it, touch its list.
+ *
+ * Guards (wait/guard.h) stand in the same list. They lie on the task's stack, and are not freed. */
 #include "task/local.h"
 
 #include "task/task.h"
+#include "wait/guard.h"
 
 #include <sinew/errno.h>
 #include <sinew/local.h>
 #include <stdlib.h>
-
-struct sni_local_value {
-    struct sni_local_value *next;
-    const sn_local *key;
-    void *value;
-};
 
 static void destroy(struct sni_local_value *pair)
 {
@@ -87,11 +84,67 @@ int sni_local_inherit(struct sni_task *child, const struct sni_task *parent)
     return 0;
 }
 
+/* ---- guards ----------------------------------------------------------------------------- */
+
+/* The key of all of them. */
+static const sn_local guards = SN_LOCAL_INIT(NULL, NULL);
+
+void sni_local_guard(struct sni_exec *exec, struct sni_guard *guard)
+{
+    struct sni_task *task = sni_task_running(exec);
+    guard->place = (struct sni_local_value){.next = task->locals, .key = &guards};
+    task->locals = &guard->place;
+}
+
+void sni_local_unguard(struct sni_exec *exec, struct sni_guard *guard)
+{
+    struct sni_local_value **at = &sni_task_running(exec)->locals;
+    while (*at != &guard->place) /* the first, unless a value was set meanwhile */
+        at = &(*at)->next;
+    *at = guard->place.next;
+}
+
+/* Where the innermost one is linked, if there is any. */
+static struct sni_local_value **first_guard(struct sni_task *task)
+{
+    struct sni_local_value **at = &task->locals;
+    while (*at != NULL && (*at)->key != &guards)
+        at = &(*at)->next;
+    return at;
+}
+
+static struct sni_guard *guard_at(struct sni_local_value *pair)
+{
+    return pair != NULL ? sni_container_of(pair, struct sni_guard, place) : NULL;
+}
+
+const struct sni_guard *sni_local_guarded(void)
+{
+    struct sni_task *task = sni_task_running(sni_exec_current());
+    return task != NULL ? guard_at(*first_guard(task)) : NULL;
+}
+
+void sni_local_undo(struct sni_task *task, const struct sni_guard *outer)
+{
+    for (;;) {
+        struct sni_local_value **at = first_guard(task);
+        struct sni_guard *guard = guard_at(*at);
+        if (guard == outer || guard == NULL)
+            return;
+        *at = (*at)->next; /* first: as below */
+        guard->undo(guard);
+    }
+}
+
 void sni_local_drop_all(struct sni_task *task)
 {
     while (task->locals != NULL) {
         struct sni_local_value *pair = task->locals;
         task->locals = pair->next; /* first: what destroy calls must find it gone */
+        if (sni_unlikely(pair->key == &guards)) {
+            guard_at(pair)->undo(guard_at(pair));
+            continue;
+        }
         destroy(pair);
         free(pair);
     }

@@ -192,6 +192,14 @@ struct sni_scope *sni_scope_unwind(void)
     return s;
 }
 
+const struct sni_catcher *sni_scope_catcher(void)
+{
+    const struct sni_scope *s = sni_scope_innermost();
+    while (s != NULL && s->catcher == NULL)
+        s = s->outer;
+    return s != NULL ? s->catcher : NULL;
+}
+
 /* ---- looking around --------------------------------------------------------------------- */
 
 /* What reaches `task` as a whole, if it is in a group. */

@@ -22,6 +22,12 @@ enum sni_scope_kind {
     SNI_SCOPE_SHIELD, /* not */
 };
 
+/* Where a panic goes on. */
+struct sni_catcher {
+    jmp_buf out;
+    const struct sni_guard *guard; /* the innermost around it; or NULL */
+};
+
 struct sni_scope {
     struct sni_scope *outer; /* around it, in the same fiber; guarded by the fiber's lock, as all
                                 that is not said to be something else                        */
@@ -31,12 +37,12 @@ struct sni_scope {
     struct sni_group *group; /* immutable: whose members are reached with it; or NULL        */
     int64_t until_ns;        /* immutable: its deadline; INT64_MAX: none                     */
     struct sni_alarm alarm;  /* set if it has one                                            */
-    jmp_buf *catcher;        /* the fiber's own: where a panic in it goes on; or NULL        */
-    const char *reason;      /* given with the cancel, or NULL                               */
-    int why;                 /* 0: not reached; else what waits in it end with               */
-    bool is_shield;          /* immutable: not reached from outside                          */
-    bool was_shielded;       /* the fiber's own: its waits were shielded before              */
-    bool is_source;          /* it was cancelled itself, or its own deadline has passed      */
+    struct sni_catcher *catcher; /* the fiber's own: where a panic in it goes on; or NULL    */
+    const char *reason;          /* given with the cancel, or NULL                               */
+    int why;                     /* 0: not reached; else what waits in it end with               */
+    bool is_shield;              /* immutable: not reached from outside                          */
+    bool was_shielded;           /* the fiber's own: its waits were shielded before              */
+    bool is_source;              /* it was cancelled itself, or its own deadline has passed      */
 };
 
 /* What a task knows as a member of a group; lies behind its record. */
@@ -105,6 +111,9 @@ struct sni_scope *sni_group_scope(struct sni_group *group);
  *
  * Returns  that one, or NULL */
 struct sni_scope *sni_scope_unwind(void);
+
+/* The catcher of that one, or NULL. */
+const struct sni_catcher *sni_scope_catcher(void);
 
 /* For sni_scope_unwind: leave a scope that has a group. */
 void sni_group_unwind(struct sni_scope *scope);

@@ -24,6 +24,7 @@
 struct sni_waiter;
 struct sni_exec;
 struct sni_clockwork;
+struct sni_guard;
 struct sni_driver;
 
 /* What a fiber that waits has lent to others, and who takes it back if it never goes on. Lies on
@@ -60,6 +61,11 @@ struct sni_exec_ops {
 
     /* Let others have a turn before the running fiber goes on. NULL: nobody else is there. */
     void (*give_way)(struct sni_exec *exec);
+
+    /* Have `guard` undo what it stands for if the running task ends before it is taken out; and
+     * take it out. NULL, both: nobody would. */
+    void (*guard)(struct sni_exec *exec, struct sni_guard *guard);
+    void (*unguard)(struct sni_exec *exec, struct sni_guard *guard);
 
     /* The time, if the executor has a clock of its own; NULL: the machine's. */
     int64_t (*now)(struct sni_exec *exec);
