@@ -52,8 +52,8 @@ struct sni_driver_ops {
     /* Bits 1 << sni_op_kind: the kinds it can do; POLL is always among them. */
     uint32_t native;
 
-    /* A file stays with the driver of its first wait: there it is registered. Otherwise an
-     * operation goes to the driver of the worker it is made on. */
+    /* It keeps registrations: a file stays with the driver of its first POLL, there it is
+     * registered. Otherwise an operation goes to the driver of the worker it is made on. */
     bool sticky;
 
     /* Locked. Take `op`: complete it, now or later. Errors are completions too (out of memory,
@@ -74,7 +74,7 @@ struct sni_driver_ops {
     void (*flush)(struct sni_driver *driver);
 
     /* Locked. Complete what the kernel has ready, without waiting; flushes too. Fair: in the
-     * order in which the kernel tells, at most some sixty in one call.
+     * order in which the kernel tells, at most some hundred in one call.
      *
      * Returns  how many were completed */
     unsigned (*reap)(struct sni_driver *driver);
@@ -100,8 +100,9 @@ struct sni_driver_ops {
      * there is none. */
     int (*fd)(const struct sni_driver *driver);
 
-    /* Locked; its owner only, which is awake. A wake that came when the sleep was over, and that a
-     * reap has met, makes `fd` readable no longer. NULL: it never does. */
+    /* Locked; its owner only, which is awake, and lets somebody else wait for `fd` when it has
+     * flushed. A wake that came when the sleep was over, and that a reap has met, makes `fd`
+     * readable no longer. NULL: there is nothing to do. */
     void (*hush)(struct sni_driver *driver);
 
     /* Not locked. Its owner goes, and no operation is pending: give back what is the kernel's. The
@@ -192,7 +193,8 @@ bool sni_driver_is_retired(struct sni_driver *driver);
 /* A descriptor that is readable while something can be reaped, or -1. */
 int sni_driver_fd(const struct sni_driver *driver);
 
-/* By its owner, when it was reaped: that descriptor is not readable because of a wake. */
+/* By its owner, when it was reaped: that descriptor is not readable because of a wake, and will be
+ * when something can be reaped. sni_driver_flush follows. */
 void sni_driver_hush(struct sni_driver *driver);
 
 /* How many operations it has now. */

@@ -33,14 +33,15 @@
  * it. A worker that finds its own driver there without a lock looks again under that driver's. The
  * file holds its home: the memory stays, although the owner may be gone. Orders: relaxed, the locks
  * order.
- *     A driver that keeps registrations (sticky) has the file until that is closed, or the driver's
- * owner gone; operations of other workers of the same runtime are given to it, and those look after
- * each other's drivers. Workers of another runtime must not rely on it, for a runtime without
- * threads is turned only now and then: they ask anew each time, in their own, as strays. Tickets in
- * `known` are those of the home, or of an earlier one, which are older; and so a file does not go
- * from a sticky home to another kind, which would not hand the newest ticket on. A driver that is
- * not sticky is the home of a file whose last operation came from its worker: when one comes from
- * elsewhere, and none is left, the home changes.
+ *     A file is *kept* (is_kept) from its first POLL in a home that keeps registrations (sticky).
+ * It stays there until it is closed, or the driver's owner gone. POLLs of other workers of the same
+ * runtime are given to the home, and those look after each other's drivers. Workers of another
+ * runtime must not rely on it, for a runtime without threads is turned only now and then: they ask
+ * anew each time, in their own, as strays; and so is whatever else than a POLL comes from another
+ * worker. Tickets in `known` are those of the home, or of an earlier one, which are older. So a
+ * kept file changes its home with a POLL, which hands the newest ticket on, and only to a driver
+ * that keeps it again. A file that is not kept has its home where its last operation came from:
+ * when one comes from elsewhere, and none is left, the home changes.
  *
  * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back,
  * and its use of the file ends (sni_lent). A file that nobody else knows yet is closed.
@@ -81,6 +82,7 @@ int sni_file_create(int fd, uint8_t kind, bool is_stream, uint64_t *handle)
     file->is_stream = is_stream;
     file->kind = kind;
     file->is_unborn = false;
+    file->is_kept = false;
     file->lock = (struct sni_mutex)SNI_MUTEX_INIT;
     file->ops = NULL;
     file->strays = NULL;
@@ -138,7 +140,8 @@ static uint32_t leave_home(struct sni_file *file)
     if (home == NULL)
         return 0;
     sni_assert_debug(file->ops == NULL, "a file leaves its home, and an operation stays behind");
-    uint32_t newest = sni_driver_forget(home, file->fd);
+    uint32_t newest = file->is_kept ? sni_driver_forget(home, file->fd) : 0;
+    file->is_kept = false;
     set_home(file, NULL);
     sni_driver_release(home);
     return newest;
@@ -245,17 +248,26 @@ static void interrupt(struct sni_waiter *w, int why)
     sni_driver_cancel(sni_container_of(w, struct sni_op, waiter), why);
 }
 
-/* Leave a home that is not sticky, unless it has an operation of the file. */
-static bool leave_if_idle(struct sni_file *file, struct sni_driver *home)
+/* What holds a file at its home. */
+enum bond {
+    BOND_NONE,
+    BOND_BUSY, /* an operation is there    */
+    BOND_KEPT, /* a registration is there  */
+};
+
+/* Leave the home, if nothing holds the file there. Returns what does. */
+static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home)
 {
     sni_mutex_lock(&home->lock);
-    bool is_idle = file->ops == NULL;
-    if (is_idle)
+    enum bond bond = home->ops->sticky && file->is_kept ? BOND_KEPT
+                     : file->ops != NULL                ? BOND_BUSY
+                                                        : BOND_NONE;
+    if (bond == BOND_NONE)
         set_home(file, NULL);
     sni_mutex_unlock(&home->lock);
-    if (is_idle)
+    if (bond == BOND_NONE)
         sni_driver_release(home);
-    return is_idle;
+    return bond;
 }
 
 /* `newest`: as leave_home says. */
@@ -264,7 +276,7 @@ static struct sni_driver *make_home(struct sni_file *file, struct sni_driver *dr
 {
     sni_driver_hold(driver);
     set_home(file, driver);
-    if (driver->ops->sticky)
+    if (driver->ops->sticky && op->kind == SNI_OP_POLL)
         op->flags = newest; /* whatever the ticket was, it is no proof here; see driver.h */
     return driver;
 }
@@ -276,14 +288,15 @@ static struct sni_driver *find_home(struct sni_file *file, struct sni_driver *dr
 {
     struct sni_driver *home = home_of(file);
     bool can_be_home = driver->ops->sticky || driver->ops->retire != NULL;
-    if (!op->kept || !can_be_home || (home != NULL && home->ops->sticky && !driver->ops->sticky))
+    if (!op->kept || !can_be_home)
         return NULL;
-    if (home == NULL)
-        return make_home(file, driver, op, 0);
     if (home == driver)
         return home;
-    if (!home->ops->sticky)
-        return leave_if_idle(file, home) ? make_home(file, driver, op, 0) : NULL;
+    enum bond bond = home != NULL ? leave_if_loose(file, home) : BOND_NONE;
+    if (bond == BOND_NONE)
+        return make_home(file, driver, op, 0);
+    if (bond == BOND_BUSY || !driver->ops->sticky || op->kind != SNI_OP_POLL)
+        return NULL;
     if (sni_driver_is_retired(home))
         return make_home(file, driver, op, leave_home(file));
     return home->group == driver->group ? home : NULL;
@@ -294,6 +307,7 @@ static inline int submit_at_home(struct sni_file *file, struct sni_driver *home,
 {
     if (is_closed(file))
         return -EBADF;
+    file->is_kept |= op->kind == SNI_OP_POLL;
     sni_chain_push(&file->ops, &op->on_file);
     return sni_driver_submit_locked(home, op);
 }
@@ -303,7 +317,7 @@ static int submit_stray(struct sni_file *file, struct sni_driver *driver, struct
 {
     if (is_closed(file))
         return -EBADF;
-    if (driver->ops->sticky && op->kept) {
+    if (driver->ops->sticky && op->kept && op->kind == SNI_OP_POLL) {
         op->kept = false; /* and so no ticket is given for it */
         op->flags = 0;
     }

@@ -34,6 +34,8 @@ struct sni_file {
     bool is_stream; /* immutable: a short read means that there is hardly more now              */
     uint8_t kind;   /* immutable: what the owner of the file says it is                         */
     bool is_unborn; /* its maker only: nobody has the handle yet                               */
+    bool is_kept;   /* its home had a POLL of it, and keeps a registration if it is one that
+                       does; under the home's lock                                           */
 };
 
 /* Make a file of a non-blocking descriptor. From here on it is the file's. `is_stream`: a read that

@@ -1,61 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* epoll.c - readiness as the kernel tells it, remembered, believed, and disproved.
+/* epoll.c - a keeper (keeper.h), and how its owner sleeps and is woken.
  *
- * Words. A *slot* is what we know of a descriptor (slots.h). A *kept* descriptor is a file's of
- * ours: registered once, for everything, edge-triggered, until it is forgotten. All others are
- * *strangers*: somebody waits for a descriptor that is not ours and may be closed and used anew
- * without our knowledge. *Told* is what the kernel's events say, *ready* what we conclude.
- *
- * Kept descriptors. An edge is told once, so the slot remembers: `ready` are the events that were
- * told and not disproved. A wait for one of them is over at once; others wait for an edge. Only a
- * try can disprove, and its owner says so with its next POLL, by the ticket (driver.h). Events of
- * a slot are numbered by `sequence`, `seen[e]` is the last one that told of e, and a ticket is the
- * number of the last event when an operation was completed. A POLL with a ticket not older than
- * seen[e] disproves e.
- *
- * Invariant: a kept descriptor is e in truth => e is in `ready`, or the kernel has an event of it
- * for us that tells e (also one that `wait` has in hand). So nobody waits for what is there but
- * with an event to come.
- *     It holds at first, since registering tells what is there already. A descriptor becomes e:
- *     that is an edge, the kernel has an event. An event is processed: e is ready. And e is
- *     disproved: the ticket was given at or after the event seen[e] was taken from the kernel; the
- *     file had it before the try; so the try came after that event. It found e untrue. If e has
- *     become true since, that was an edge after the event, and its own event either is still to
- *     come, or was processed before this POLL; but then seen[e] were newer than the ticket.
- * So an event between the EAGAIN and the POLL is not lost, whichever of the two the lock lets
- * first. And no busy loop: a POLL that is over at once although e is untrue brings the newest
- * ticket, with which the next one disproves. That is at most one try in vain per event.
- * Ticket 0 disproves nothing: it is of somebody who has not seen any event, and if there was none
- * then nothing is ready either. Who waits for more than one event, or for one that nobody tries
- * for, always comes with it, and could be told for ever of what is not there. So what is ready then
- * is checked by poll(2), which disproves as a try does. Numbers have 31 bits, wrap around and leave
- * 0 out; that an owner sleeps on a ticket for 2^30 events between a try and its POLL, we take for
- * impossible.
- *
- * Whom to tell. An edge may stand for two connections, and a waiter that is told may never come
- * back: it got its connection and is content, or its deadline passed, too late to matter. To tell
- * all is right and wakes a hundred acceptors for one connection. We tell the first waiter of each
- * event that was told, and if there are others for it, ask the kernel to tell again if it is still
- * so: EPOLL_CTL_MOD looks at the descriptor anew, like a registration. The kernel looks once more
- * when we take its events. So the next reap completes the next waiter if the descriptor is still
- * ready then, and none if the first has used it up. No waiter needs to report success, and none
- * waits while there is something for it: as long as it is in the list and e is true, an event is
- * to come, and each such event takes one off the list. Cost: one system call per event that has
- * several waiters, none otherwise; and the told are more than needed if we reap faster than they
- * accept. If the kernel refuses, all are told.
- *
- * Strangers are registered for one event at a time (EPOLLONESHOT, level-triggered), anew with each
- * wait: the kernel drops a registration with the last descriptor of a file, so a number that is
- * used anew has none (ENOENT), and gets one. All waiters of a descriptor share it: it is armed for
- * what any of them wants, an event completes all that it concerns, and it is armed again for the
- * rest. What cannot be armed cannot be told: all waiters get the error. Files that epoll does not
- * take (EPERM: regular ones) are always ready. A stranger's wait for a descriptor that is kept has
- * no ticket either, and is checked in the same way.
- *
- * Generations. `wait` takes events from the kernel without the lock, and hands them to the next
- * reap. Meanwhile a descriptor may be forgotten and its number used anew; and one closed behind
- * our back may live on in a copy (dup) and be told of. So each registration has a generation, its
- * events carry it, and others than the slot's present one are ignored.
+ * What is known of a descriptor, whom to tell and why nothing is lost, keeper.c says.
  *
  * Sleeping. `wait` takes events and completes nothing; it does not sleep while there are some to be
  * reaped. A kept descriptor is told of also while nobody waits for it, and so is a stranger's that
@@ -67,23 +13,19 @@
  * be rung when the sleep is over. The next one clears it; an owner that never sleeps, because a
  * foreign loop does, is told by its reap, and clears it when it is hushed.
  *
- * Rejected: EPOLLEXCLUSIVE (spreads over epoll instances, not over waiters of one); one shot for
- * all (a system call per wait); ready bits without tickets (either an edge before the POLL is
- * lost, or a stale bit makes a busy loop); sleeping in poll(2) on the epoll descriptor, so that
- * taking events stays under the lock (a second system call for each sleep). */
+ * Rejected: sleeping in poll(2) on the epoll descriptor, so that taking events stays under the lock
+ * (a second system call for each sleep). */
 #include "io/epoll/epoll.h"
 
-#include "base/assert.h"
 #include "io/bell.h"
-#include "io/epoll/slots.h"
+#include "io/epoll/keeper.h"
 #include "plat/clock.h"
 #include "plat/event.h"
 
 #include <sinew/errno.h>
 
-#include <fcntl.h>
+#include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -97,352 +39,40 @@ enum {
 struct epoll {
     struct sni_driver driver; /* all that follows, but for the bell: under its lock, or immutable */
     struct sni_bell bell;
-    int fd;      /* immutable                                                */
-    bool coarse; /* owner only: the kernel's timeouts are in milliseconds    */
-    struct sni_slots slots;
+    bool coarse;              /* owner only: the kernel's timeouts are in milliseconds    */
+    struct sni_keeper keeper; /* its descriptor is immutable      */
     struct epoll_event found[WAIT_EVENTS]; /* taken by wait, for the next reap */
     unsigned found_count;
-    bool is_rung;                           /* a reap has met the bell */
     struct epoll_event events[REAP_EVENTS]; /* of a reap                       */
 };
-
-/* As data of an event: no descriptor has that number. */
-static const uint64_t the_bell = UINT64_MAX;
-
-static const uint32_t kept_events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
 
 static struct epoll *epoll_of(struct sni_driver *driver)
 {
     return sni_container_of(driver, struct epoll, driver);
 }
 
-static struct sni_op *op_of(struct sni_list *link)
-{
-    return sni_container_of(link, struct sni_op, waiter.link);
-}
-
-static void complete(struct epoll *e, struct sni_op *op, ptrdiff_t result)
-{
-    sni_list_remove(&op->waiter.link);
-    bool thread = op->waiter.fiber == NULL;
-    sni_op_complete(op, result);
-    if (thread)
-        sni_bell_ring(&e->bell);
-}
-
-/* Complete `op`, which could not be registered. A file that epoll does not take is always ready. */
-static void refuse(struct epoll *e, struct sni_op *op, int rc)
-{
-    unsigned always = op->events & (SNI_READABLE | SNI_WRITABLE);
-    complete(e, op, rc == -EPERM && always != 0 ? (ptrdiff_t)always : rc);
-}
-
-static void refuse_all(struct epoll *e, struct sni_slot *slot, int rc)
-{
-    while (!sni_list_empty(&slot->waiters))
-        refuse(e, op_of(slot->waiters.next), rc);
-}
-
-/* A stranger's operation gets none: it may be that of a file which has its home in another driver,
- * and would be taken for a ticket of that one. */
-static void give_ticket(const struct sni_slot *slot, struct sni_op *op)
-{
-    if (op->kept)
-        op->flags = slot->sequence;
-}
-
-/* Complete all that wait for one of the events. Returns their number. */
-static unsigned tell_all(struct epoll *e, struct sni_slot *slot, unsigned told)
-{
-    unsigned n = 0;
-    struct sni_list *next;
-    for (struct sni_list *link = slot->waiters.next; link != &slot->waiters; link = next) {
-        next = link->next;
-        struct sni_op *op = op_of(link);
-        unsigned hit = op->events & told;
-        if (hit == 0)
-            continue;
-        give_ticket(slot, op);
-        complete(e, op, hit);
-        n++;
-    }
-    return n;
-}
-
-/* ---- what the kernel calls it ------------------------------------------------------------ */
-
-static uint32_t wanted(unsigned events)
-{
-    return ((events & SNI_READABLE) != 0 ? EPOLLIN | EPOLLRDHUP : 0u) |
-           ((events & SNI_WRITABLE) != 0 ? EPOLLOUT : 0u) |
-           ((events & SNI_PRIORITY) != 0 ? EPOLLPRI : 0u);
-}
-
-static unsigned told_by(uint32_t events)
-{
-    if ((events & (EPOLLERR | EPOLLHUP)) != 0)
-        return SNI_READABLE | SNI_WRITABLE | SNI_PRIORITY;
-    return ((events & (EPOLLIN | EPOLLRDHUP)) != 0 ? SNI_READABLE : 0u) |
-           ((events & EPOLLOUT) != 0 ? SNI_WRITABLE : 0u) |
-           ((events & EPOLLPRI) != 0 ? SNI_PRIORITY : 0u);
-}
-
-static int control(struct epoll *e, int what, int fd, uint32_t events, uint64_t data)
-{
-    struct epoll_event event = {.events = events, .data = {.u64 = data}};
-    return epoll_ctl(e->fd, what, fd, &event) == 0 ? 0 : -errno;
-}
-
-static uint64_t data_of(const struct sni_slot *slot, int fd)
-{
-    return (uint64_t)slot->generation << 32 | (uint32_t)fd;
-}
-
-/* A new registration, of a new generation; if there is one of this descriptor, it is replaced. */
-static int enter(struct epoll *e, struct sni_slot *slot, int fd, uint32_t events)
-{
-    slot->generation++;
-    int rc = control(e, EPOLL_CTL_ADD, fd, events, data_of(slot, fd));
-    if (rc == -EEXIST)
-        rc = control(e, EPOLL_CTL_MOD, fd, events, data_of(slot, fd));
-    return rc;
-}
-
-/* ---- kept descriptors -------------------------------------------------------------------- */
-
-/* `newest`: no ticket that is still about, of another driver, is newer. */
-static int keep(struct epoll *e, struct sni_slot *slot, int fd, uint32_t newest)
-{
-    if (sni_likely(slot->how == SNI_SLOT_KEPT))
-        return 0;
-    if (slot->sequence == 0 || (newest != 0 && !sni_slot_is_not_older(slot->sequence, newest)))
-        slot->sequence = newest;
-    int rc = enter(e, slot, fd, kept_events);
-    if (rc < 0)
-        return rc;
-    slot->how = SNI_SLOT_KEPT;
-    slot->ready = 0; /* and so `seen` means nothing */
-    slot->cuts = false;
-    return 0;
-}
-
-/* Somebody has tried since `ticket` and found none of `events`. */
-static void disprove(struct sni_slot *slot, unsigned events, uint32_t ticket)
-{
-    if (sni_likely(ticket ==
-                   slot->sequence)) { /* the newest; or both are 0, and nothing is ready */
-        slot->ready &= (uint8_t)~events;
-        return;
-    }
-    if (ticket == 0)
-        return;
-    for (int i = 0; i < SNI_SLOT_EVENTS; i++)
-        if ((events & 1u << i) != 0 && sni_slot_is_not_older(ticket, slot->seen[i]))
-            slot->ready &= (uint8_t)~(1u << i);
-}
-
-/* A wait without a try to show for itself: the kernel is asked what of `ready` is so. */
-static SNI_NEVER_INLINE void wait_by_asking(struct epoll *e, struct sni_slot *slot,
-                                            struct sni_op *op)
-{
-    struct pollfd now = {.fd = op->fd, .events = (short)wanted(op->events)};
-    (void)poll(&now, 1, 0);
-    unsigned ready = told_by((uint32_t)now.revents) & op->events;
-    slot->ready &= (uint8_t)~(op->events & ~ready);
-    if ((now.revents & POLLNVAL) == 0 && ready == 0) {
-        sni_list_push_back(&slot->waiters, &op->waiter.link);
-        return;
-    }
-    give_ticket(slot, op);
-    complete(e, op, (now.revents & POLLNVAL) != 0 ? -EBADF : (ptrdiff_t)ready);
-}
-
-static void wait_kept(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
-{
-    if (!op->is_guess || !slot->cuts)
-        disprove(slot, op->events, op->flags);
-    unsigned ready = slot->ready & op->events;
-    if (ready == 0) {
-        sni_list_push_back(&slot->waiters, &op->waiter.link);
-        return;
-    }
-    if (sni_unlikely(op->events > SNI_WRITABLE)) { /* several, or PRIORITY */
-        wait_by_asking(e, slot, op);
-        return;
-    }
-    op->flags = slot->sequence;
-    complete(e, op, ready);
-}
-
-static void tell(struct epoll *e, struct sni_slot *slot, struct sni_op *op, unsigned told)
-{
-    op->flags = slot->sequence;
-    complete(e, op, op->events & told);
-}
-
-/* Tell the first waiter of each event, and have the kernel look again for the others. */
-static SNI_NEVER_INLINE unsigned tell_first(struct epoll *e, struct sni_slot *slot, int fd,
-                                            unsigned told)
-{
-    unsigned n = 0;
-    unsigned untold = told;
-    bool others = false;
-    struct sni_list *next;
-    for (struct sni_list *link = slot->waiters.next; link != &slot->waiters; link = next) {
-        next = link->next;
-        struct sni_op *op = op_of(link);
-        unsigned hit = op->events & told;
-        if ((hit & untold) != 0) {
-            untold &= ~hit;
-            tell(e, slot, op, told);
-            n++;
-        } else if (hit != 0) {
-            others = true;
-            if (untold == 0)
-                break;
-        }
-    }
-    if (others && control(e, EPOLL_CTL_MOD, fd, kept_events, data_of(slot, fd)) < 0)
-        n += tell_all(e, slot, told);
-    return n;
-}
-
-static inline void see(struct sni_slot *slot, unsigned told, int i)
-{
-    slot->seen[i] = (told & 1u << i) != 0 ? slot->sequence : slot->seen[i];
-}
-
-static unsigned kept_event(struct epoll *e, struct sni_slot *slot, int fd, unsigned told)
-{
-    slot->sequence = sni_slot_next(slot->sequence);
-    see(slot, told, 0); /* written out: a loop is longer */
-    see(slot, told, 1);
-    see(slot, told, 2);
-    slot->ready |= (uint8_t)told;
-
-    struct sni_list *first = slot->waiters.next;
-    if (first == &slot->waiters)
-        return 0;
-    if (sni_likely(first->next == &slot->waiters && (op_of(first)->events & told) != 0)) {
-        tell(e, slot, op_of(first), told);
-        return 1;
-    }
-    return tell_first(e, slot, fd, told);
-}
-
-/* ---- strangers --------------------------------------------------------------------------- */
-
-/* Have the next event told that any waiter of the slot wants. */
-static int arm(struct epoll *e, struct sni_slot *slot, int fd)
-{
-    unsigned any = 0;
-    sni_list_each(link, &slot->waiters)
-        any |= op_of(link)->events;
-    uint32_t events = wanted(any) | EPOLLONESHOT;
-    if (slot->how == SNI_SLOT_ONESHOT) {
-        slot->generation++; /* an event of an earlier wait may be taken and not looked at yet */
-        int rc = control(e, EPOLL_CTL_MOD, fd, events, data_of(slot, fd));
-        if (rc != -ENOENT)
-            return rc;
-    }
-    int rc = enter(e, slot, fd, events);
-    slot->how = rc == 0 ? SNI_SLOT_ONESHOT : SNI_SLOT_NONE;
-    return rc;
-}
-
-static void wait_stranger(struct epoll *e, struct sni_slot *slot, struct sni_op *op)
-{
-    sni_list_push_back(&slot->waiters, &op->waiter.link);
-    int rc = arm(e, slot, op->fd);
-    if (rc < 0)
-        refuse_all(e, slot, rc);
-}
-
-static SNI_NEVER_INLINE unsigned stranger_event(struct epoll *e, struct sni_slot *slot, int fd,
-                                                unsigned told)
-{
-    unsigned n = tell_all(e, slot, told);
-    int rc = sni_list_empty(&slot->waiters) ? 0 : arm(e, slot, fd);
-    if (rc < 0)
-        refuse_all(e, slot, rc);
-    return n;
-}
-
-/* ---- the table of a driver --------------------------------------------------------------- */
-
-/* The slot of `fd`. What is no descriptor at all gets no room for one. */
-static int slot_of(struct epoll *e, int fd, struct sni_slot **slot)
-{
-    *slot = sni_slots_find(&e->slots, fd);
-    if (*slot != NULL)
-        return 0;
-    if (fcntl(fd, F_GETFD) < 0)
-        return -EBADF;
-    return sni_slots_make(&e->slots, fd, slot);
-}
-
 static void epoll_submit(struct sni_driver *driver, struct sni_op *op)
 {
-    struct epoll *e = epoll_of(driver);
-    struct sni_slot *slot;
-    int rc = slot_of(e, op->fd, &slot);
-    if (rc == 0 && op->kept)
-        rc = keep(e, slot, op->fd, op->flags);
-    if (rc < 0)
-        refuse(e, op, rc);
-    else if (op->kept)
-        wait_kept(e, slot, op);
-    else if (slot->how == SNI_SLOT_KEPT)
-        wait_by_asking(e, slot, op); /* a stranger's, for a descriptor of ours */
-    else
-        wait_stranger(e, slot, op);
+    sni_keeper_submit(&epoll_of(driver)->keeper, op);
 }
 
 static void epoll_cancel(struct sni_driver *driver, struct sni_op *op)
 {
-    /* What a stranger armed stays so: an event that nobody waits for is ignored. */
-    complete(epoll_of(driver), op, -ECANCELED);
+    (void)driver;
+    sni_keeper_cancel(op);
 }
 
 static uint32_t epoll_forget(struct sni_driver *driver, int fd)
 {
-    struct epoll *e = epoll_of(driver);
-    struct sni_slot *slot = sni_slots_find(&e->slots, fd);
-    if (slot == NULL)
-        return 0;
-    if (slot->how == SNI_SLOT_NONE)
-        return slot->sequence;
-    sni_assert_debug(sni_list_empty(&slot->waiters), "a descriptor is closed that is waited for");
-    (void)control(e, EPOLL_CTL_DEL, fd, 0, 0); /* it may be closed already */
-    slot->how = SNI_SLOT_NONE; /* the next registration has a generation of its own */
-    return slot->sequence;
-}
-
-static unsigned process(struct epoll *e, const struct epoll_event *event)
-{
-    if (event->data.u64 == the_bell) {
-        e->is_rung = true;
-        return 0;
-    }
-    int fd = (int)(uint32_t)event->data.u64;
-    struct sni_slot *slot = sni_slots_find(&e->slots, fd);
-    if (slot == NULL || slot->generation != (uint32_t)(event->data.u64 >> 32))
-        return 0;
-    unsigned told = told_by(event->events);
-    if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
-        slot->cuts = true;
-    return slot->how == SNI_SLOT_KEPT ? kept_event(e, slot, fd, told)
-                                      : stranger_event(e, slot, fd, told);
+    return sni_keeper_forget(&epoll_of(driver)->keeper, fd);
 }
 
 /* What `wait` has taken. */
 static unsigned process_found(struct epoll *e)
 {
-    unsigned n = 0;
-    for (unsigned i = 0; i < e->found_count; i++)
-        n += process(e, &e->found[i]);
+    int count = (int)e->found_count;
     e->found_count = 0;
-    return n;
+    return sni_keeper_process(&e->keeper, e->found, count);
 }
 
 static unsigned epoll_reap(struct sni_driver *driver)
@@ -451,10 +81,8 @@ static unsigned epoll_reap(struct sni_driver *driver)
     unsigned n = process_found(e);
     if (n > 0)
         return n;
-    int got = epoll_wait(e->fd, e->events, REAP_EVENTS, 0);
-    for (int i = 0; i < got; i++)
-        n += process(e, &e->events[i]);
-    return n;
+    int got = epoll_wait(e->keeper.fd, e->events, REAP_EVENTS, 0);
+    return sni_keeper_process(&e->keeper, e->events, got);
 }
 
 /* ---- sleeping ---------------------------------------------------------------------------- */
@@ -470,7 +98,7 @@ static int take_coarsely(struct epoll *e, struct epoll_event *events, int64_t ns
     const int64_t ms_ns = 1000000;
     int64_t ms = ns / ms_ns + (ns % ms_ns != 0); /* rounded up: earlier would be a busy loop */
     int limit = ns == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX;
-    return epoll_wait(e->fd, events, WAIT_EVENTS, limit);
+    return epoll_wait(e->keeper.fd, events, WAIT_EVENTS, limit);
 }
 
 /* Take events from the kernel; wait for the first at most `ns`, INT64_MAX for ever. Returns their
@@ -482,7 +110,7 @@ static int take(struct epoll *e, struct epoll_event *events, int64_t ns)
     if (!e->coarse) {
         const int64_t second_ns = 1000000000;
         const struct duration limit = {ns / second_ns, ns % second_ns};
-        got = (int)syscall(SYS_epoll_pwait2, e->fd, events, WAIT_EVENTS,
+        got = (int)syscall(SYS_epoll_pwait2, e->keeper.fd, events, WAIT_EVENTS,
                            ns == INT64_MAX ? NULL : &limit, NULL, (size_t)0);
         e->coarse = got < 0 && (errno == ENOSYS || errno == EPERM); /* EPERM: some sandboxes */
     }
@@ -520,7 +148,7 @@ static void epoll_await(struct sni_driver *driver, int64_t until_ns)
     bool told = false;
     sni_mutex_lock(&driver->lock);
     for (int i = 0; i < got; i++) {
-        if (events[i].data.u64 == the_bell)
+        if (events[i].data.u64 == SNI_KEEPER_BELL)
             told = true;
         else
             e->found[e->found_count++] = events[i]; /* only we fill it, and it was empty */
@@ -537,9 +165,9 @@ static void epoll_wake(struct sni_driver *driver)
 static void epoll_hush(struct sni_driver *driver)
 {
     struct epoll *e = epoll_of(driver);
-    if (e->is_rung)
+    if (e->keeper.is_rung)
         sni_plat_event_clear(e->bell.fd); /* the token, which tells the next sleep, stays */
-    e->is_rung = false;
+    e->keeper.is_rung = false;
 }
 
 static void epoll_finish(struct sni_driver *driver)
@@ -548,16 +176,15 @@ static void epoll_finish(struct sni_driver *driver)
     /* Whoever completed the last operation may still hold the lock, which ends with us. */
     sni_mutex_lock(&driver->lock);
     sni_mutex_unlock(&driver->lock);
-    sni_slots_finish(&e->slots);
+    sni_keeper_finish(&e->keeper);
     sni_bell_finish(&e->bell);
-    (void)close(e->fd);
     free(e);
 }
 
 /* An epoll instance can itself be waited for. */
 static int epoll_fd(const struct sni_driver *driver)
 {
-    return ((const struct epoll *)(const void *)driver)->fd;
+    return ((const struct epoll *)(const void *)driver)->keeper.fd;
 }
 
 static const struct sni_driver_ops epoll_ops = {
@@ -582,14 +209,14 @@ int sni_epoll_create(struct sni_driver **driver)
         return -ENOMEM;
     sni_driver_init(&e->driver, &epoll_ops);
     sni_bell_init(&e->bell);
-    e->fd = epoll_create1(EPOLL_CLOEXEC);
-    int rc = e->fd >= 0 ? 0 : -errno;
+    int rc = sni_keeper_open(&e->keeper);
     if (rc < 0)
         goto free_driver;
     rc = sni_bell_open(&e->bell);
     if (rc < 0)
-        goto close_epoll;
-    rc = control(e, EPOLL_CTL_ADD, e->bell.fd, EPOLLIN, the_bell);
+        goto close_keeper;
+    struct epoll_event event = {.events = EPOLLIN, .data = {.u64 = SNI_KEEPER_BELL}};
+    rc = epoll_ctl(e->keeper.fd, EPOLL_CTL_ADD, e->bell.fd, &event) == 0 ? 0 : -errno;
     if (rc < 0)
         goto close_bell;
     *driver = &e->driver;
@@ -597,8 +224,8 @@ int sni_epoll_create(struct sni_driver **driver)
 
 close_bell:
     sni_bell_finish(&e->bell);
-close_epoll:
-    (void)close(e->fd);
+close_keeper:
+    sni_keeper_finish(&e->keeper);
 free_driver:
     free(e);
     return rc;

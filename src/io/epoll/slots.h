@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slots.h - what an epoll driver knows of each descriptor: a table indexed by its number. */
+/* slots.h - what a keeper (keeper.h) knows of each descriptor: a table indexed by its number. */
 #ifndef SINEW_IO_EPOLL_SLOTS_H
 #define SINEW_IO_EPOLL_SLOTS_H
 

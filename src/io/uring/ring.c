@@ -173,6 +173,7 @@ int sni_ring_init(struct sni_ring *ring, const struct sni_uring_config *config,
         ring->features |= SNI_URING_SEND_MSG;
     /* Not to be asked for: a kernel without it answers -EAGAIN, and is served all the same. */
     ring->features |= SNI_URING_PATIENCE;
+    ring->features |= SNI_URING_KEEPER; /* as long as epoll is not refused: see uring.c */
     ring->features &= ~config->without;
     if ((ring->features & SNI_URING_COOP) != 0) /* so that the process may be nudged */
         sni_ring_allow_nudges();

@@ -46,6 +46,32 @@
  * not wake up for urgent data: what needs POLLPRI takes a detour from the beginning, and what was
  * answered besides the point takes one then. While no descriptor is left for it, it rests instead.
  *
+ * The keeper. A POLL of a kept descriptor (a file's of ours: all that coroutines wait for, and what
+ * fibers wait for without a buffer) would be a request for each wait. It goes instead to a *keeper*
+ * (io/epoll/keeper.h): an epoll instance of the driver's own, in which the descriptor stays
+ * registered, edge-triggered, and that remembers what it was told. Then a wait asks nothing of the
+ * kernel. Such an operation is in the keeper's table, its state has none of our bits, and to cancel
+ * it is to take it out. `kept` counts them. Events are taken by epoll_wait, by whoever reaps; the
+ * ring is only needed to end a sleep:
+ *
+ *     While the owner sleeps and `kept` is not 0, the ring polls the instance (keeper_polled), by a
+ *     request that ends with the first event. The owner puts it when it goes to sleep, under the
+ *     lock. Who finds the owner asleep without it, and gives it the first such operation, or has
+ *     read the request's completion and leaves operations behind, wakes it, and it does so anew. A
+ *     request of somebody else's would be work of somebody else, who may compute for long.
+ *
+ * So nobody sleeps through an event: a poll is answered at once if there are events, whenever they
+ * came; the kernel drops none that were not taken. Somebody awake looks for himself, at each reap,
+ * unless the request is under way: then there is no event, or the flag says that the kernel has
+ * work to do, or a completion is there. Under that flag one looks in any case: it is the work of
+ * the thread that put the request, which may compute for long (R85), and the instance tells
+ * everybody. A completion of the request while nobody waits is read and forgotten, and events
+ * that nobody waits for stay in the kernel.
+ *     The keeper has no reference to what is registered: a close is seen by the other end at once,
+ * and needs no request that would be the work of another thread. Its instance is opened for the
+ * first wait. What epoll does not take, now or ever, is an operation of the ring as any other, and
+ * gives no tickets. After the driver has retired the table stays, for the newest tickets.
+ *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
  * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
  * sleeps already, since then nobody else would soon. What the kernel does not take (-EAGAIN,
@@ -82,7 +108,13 @@
  * result and leaves the state; the last completion, without it, ends the operation as now. Closing
  * cancels, drains and closes.
  *
- * Rejected: DEFER_TASKRUN (see ring.c); a ring for all workers (its lock would be everyone's);
+ * Rejected: a multishot poll of each descriptor in the ring instead of the keeper (it holds the
+ * file: a close must first remove it, in the ring that has it, which is work of the thread that
+ * submitted it, and until then the other end learns nothing; docs/RATIONALE.md has the figures); a
+ * multishot poll of the keeper (a completion and task work also while the owner is awake and looks
+ * anyway, and of edges, so that who read one and took not all must remember it); sleeping in
+ * epoll_wait with the ring in the keeper (what was put needs a system call of its own then);
+ * DEFER_TASKRUN (see ring.c); a ring for all workers (its lock would be everyone's);
  * waking by an entry in the sleeper's ring (a wake happens under another driver's lock, so two
  * could wait for each other); completing at the cancellation's own completion (the buffer is not
  * ours yet); a table from small numbers to operations instead of addresses (one more thing to
@@ -91,6 +123,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "io/epoll/keeper.h"
 #include "io/uring/detour.h"
 #include "io/uring/prep.h"
 #include "io/uring/ring.h"
@@ -100,14 +133,17 @@
 #include <sinew/errno.h>
 
 #include <assert.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 
 /* What a completion is for: the low bits of its user data. */
 enum {
     TAG_OP = 0,     /* an operation; the rest is its address                               */
     TAG_WAKE = 1,   /* somebody called                                                     */
     TAG_CANCEL = 2, /* a cancellation; the rest is the address of what was to be cancelled */
+    TAG_KEEPER = 3, /* the keeper has events                                               */
     TAG_MASK = 3,
 };
 static_assert(_Alignof(struct sni_op) > TAG_MASK, "an address has no room for the tag");
@@ -139,14 +175,19 @@ enum {
 struct uring {
     struct sni_driver driver; /* first: what the house sees                                  */
     struct sni_ring ring;
-    struct sni_list backlog;        /* under the lock, as all below                          */
-    struct sni_list cancels;        /* operations whose cancellation is not yet put          */
-    struct sni_list asked;          /* those whose cancellation was                          */
-    struct __kernel_timespec pause; /* immutable: PAUSE_NS                                   */
-    int event;                      /* immutable: the eventfd, or -1 if messages do it       */
-    bool armed;                     /* the eventfd is being polled                           */
-    bool called;                    /* this reap has read somebody's call                    */
-    SNI_ATOMIC(uint32_t) sleep;     /* any thread: AWAKE...                                  */
+    struct sni_list backlog;             /* under the lock, as all below                          */
+    struct sni_list cancels;             /* operations whose cancellation is not yet put          */
+    struct sni_list asked;               /* those whose cancellation was                          */
+    struct __kernel_timespec pause;      /* immutable: PAUSE_NS                                   */
+    int event;                           /* immutable: the eventfd, or -1 if messages do it       */
+    bool armed;                          /* the eventfd is being polled                           */
+    bool called;                         /* this reap has read somebody's call                    */
+    bool keeper_polled;                  /* the ring polls the keeper: a request is put, and its
+                                       completion was not read                               */
+    uint32_t kept;                       /* operations that wait in the keeper                    */
+    struct sni_keeper keeper;            /* its instance is opened for the first of them          */
+    struct epoll_event events[REAP_MAX]; /* of a reap of the keeper                          */
+    SNI_ATOMIC(uint32_t) sleep;          /* any thread: AWAKE...                                  */
 };
 
 static struct uring *uring_of(struct sni_driver *driver)
@@ -331,24 +372,112 @@ static bool begin(struct uring *u, struct sni_op *op, int state)
     return false;
 }
 
-static void uring_submit(struct sni_driver *driver, struct sni_op *op)
+/* ---- the keeper ------------------------------------------------------------------------- */
+
+static bool is_owner_asleep(struct uring *u)
 {
-    struct uring *u = uring_of(driver);
+    /* relaxed: an owner that takes the lock after us publishes what we put; one that had it before
+     * us has said before that it sleeps, and the lock shows it */
+    return (sni_atomic_load(&u->sleep, relaxed) & ASLEEP) != 0;
+}
+
+/* Let the ring tell of events of the keeper, if somebody waits there. False: there is no room. */
+static bool poll_keeper(struct uring *u)
+{
+    if (u->kept == 0 || u->keeper_polled)
+        return true;
+    struct io_uring_sqe *sqe = sni_ring_put(&u->ring);
+    if (sqe == NULL)
+        return false;
+    io_uring_prep_poll_add(sqe, u->keeper.fd, POLLIN);
+    io_uring_sqe_set_data64(sqe, TAG_KEEPER);
+    u->keeper_polled = true;
+    return true;
+}
+
+/* An owner that sleeps, and will not be told of events, is to see to it. */
+static inline void call_for_keeper(struct uring *u)
+{
+    if (sni_unlikely(is_owner_asleep(u)) && u->kept > 0 && !u->keeper_polled)
+        uring_wake(&u->driver);
+}
+
+/* For a descriptor that is one: its number is not to be the instance's. Returns 0; -EAGAIN: there
+ * is none, at least not now. */
+static SNI_COLD int open_keeper(struct uring *u, int fd)
+{
+    if ((u->ring.features & SNI_URING_KEEPER) == 0 || fcntl(fd, F_GETFD) < 0)
+        return -EAGAIN;
+    int rc = sni_keeper_open(&u->keeper);
+    if (rc < 0 && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+        u->ring.features &= ~(uint32_t)SNI_URING_KEEPER; /* do not ask again */
+    return rc == 0 ? 0 : -EAGAIN;
+}
+
+static unsigned reap_keeper(struct uring *u)
+{
+    int got = epoll_wait(u->keeper.fd, u->events, REAP_MAX, 0);
+    unsigned completed = sni_keeper_process(&u->keeper, u->events, got);
+    u->kept -= completed;
+    return completed;
+}
+
+static uint32_t uring_forget(struct sni_driver *driver, int fd)
+{
+    return sni_keeper_forget(&uring_of(driver)->keeper, fd);
+}
+
+static inline void submit_to_ring(struct uring *u, struct sni_op *op)
+{
     const unsigned sends = 1u << SNI_OP_SEND | 1u << SNI_OP_SENDMSG;
     op->state = OURS;
     if (begin(u, op, (sends >> op->kind & 1u) != 0 ? POLLS : 0))
         return;
-    /* relaxed: an owner that takes the lock after us publishes what we put; one that had it before
-     * us has said before that it sleeps, and the lock shows it */
-    bool asleep = (sni_atomic_load(&u->sleep, relaxed) & ASLEEP) != 0;
-    if (sni_unlikely(asleep || (op->state & WAITS) != 0))
+    if (sni_unlikely(is_owner_asleep(u) || (op->state & WAITS) != 0))
         push_all(u, false);
+}
+
+/* Of what the keeper does not take. */
+static SNI_COLD void submit_refused(struct uring *u, struct sni_op *op, int rc)
+{
+    if (rc == -ENOMEM)
+        complete(u, op, rc);
+    else
+        submit_to_ring(u, op);
+}
+
+/* A POLL of a kept descriptor. */
+static SNI_NEVER_INLINE void submit_to_keeper(struct uring *u, struct sni_op *op)
+{
+    int rc = sni_unlikely(u->keeper.fd < 0) ? open_keeper(u, op->fd) : 0;
+    if (sni_likely(rc == 0))
+        rc = sni_keeper_try(&u->keeper, op);
+    if (sni_unlikely(rc < 0)) {
+        submit_refused(u, op, rc);
+        return;
+    }
+    if (op->state == SNI_OP_COMPLETE)
+        return;
+    u->kept++;
+    call_for_keeper(u);
+}
+
+static void uring_submit(struct sni_driver *driver, struct sni_op *op)
+{
+    struct uring *u = uring_of(driver);
+    if (op->kind == SNI_OP_POLL && op->kept)
+        submit_to_keeper(u, op);
+    else
+        submit_to_ring(u, op);
 }
 
 static void uring_cancel(struct sni_driver *driver, struct sni_op *op)
 {
     struct uring *u = uring_of(driver);
-    if ((op->state & WAITS) != 0) {
+    if ((op->state & OURS) == 0) {
+        u->kept--;
+        sni_keeper_cancel(op);
+    } else if ((op->state & WAITS) != 0) {
         sni_list_remove(&op->waiter.link);
         complete(u, op, -ECANCELED);
     } else if (!sni_list_empty(&u->cancels) || !put_cancel(u, op)) {
@@ -443,6 +572,8 @@ static unsigned drain(struct uring *u, unsigned most, unsigned *read)
             completed += ended(u, (struct sni_op *)(uintptr_t)data, cqe->res);
         else if ((data & TAG_MASK) == TAG_WAKE)
             u->called = true;
+        else if ((data & TAG_MASK) == TAG_KEEPER)
+            u->keeper_polled = false;
         else
             asked(u, data, cqe->res);
     }
@@ -483,17 +614,21 @@ static unsigned uring_reap(struct sni_driver *driver)
     unsigned completed = 0;
     unsigned left = REAP_MAX;
     unsigned read;
+    bool events = false;
     do {
         unsigned flags = sni_ring_flags(&u->ring);
-        bool events = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+        events = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
         push_all(u, events);
         if (events && (sni_ring_flags(&u->ring) & IORING_SQ_TASKRUN) != 0)
             sni_ring_nudge(); /* it is not our own work that is put off: see ring.c */
         completed += drain(u, left, &read);
         left -= read;
     } while (read > 0 && left > 0 && (sni_ring_flags(&u->ring) & IORING_SQ_CQ_OVERFLOW) != 0);
+    if (u->kept > 0 && (events || !u->keeper_polled))
+        completed += reap_keeper(u);
     if (u->called)
         pass_on_call(u);
+    call_for_keeper(u);
     push_all(u, false); /* what goes on does not wait for the owner */
     return completed;
 }
@@ -519,10 +654,12 @@ static void skip_calls(struct uring *u)
     for (; i < ready; i++) {
         const struct io_uring_cqe *cqe = sni_ring_at(&u->ring, head + i);
         uint64_t tag = cqe->user_data & TAG_MASK;
-        if (tag == TAG_OP)
+        if (tag == TAG_OP || (tag == TAG_KEEPER && u->kept > 0))
             break;
         if (tag == TAG_WAKE)
             u->armed = false;
+        else if (tag == TAG_KEEPER)
+            u->keeper_polled = false;
         else
             asked(u, cqe->user_data, cqe->res);
     }
@@ -540,10 +677,11 @@ static int64_t prepare_sleep(struct uring *u, int64_t until_ns, unsigned *publ)
         sni_plat_event_clear(u->event);
         (void)arm(u);
     }
+    bool told = poll_keeper(u);
     put_delayed(u);
     if (!all_put(u))
         push_all(u, false);
-    bool all = all_put(u) && (u->event < 0 || u->armed);
+    bool all = told && all_put(u) && (u->event < 0 || u->armed);
     *publ = sni_ring_publish(&u->ring);
     bool ready = sni_ring_ready(&u->ring, sni_ring_head(&u->ring)) != 0;
     sni_mutex_unlock(&u->driver.lock);
@@ -576,10 +714,19 @@ static void uring_wait(struct sni_driver *driver, int64_t until_ns)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
+/* Somebody else will wait for the ring. */
+static void uring_hush(struct sni_driver *driver)
+{
+    (void)poll_keeper(uring_of(driver));
+}
+
 static void uring_retire(struct sni_driver *driver)
 {
     struct uring *u = uring_of(driver);
     sni_ring_finish(&u->ring);
+    sni_mutex_lock(&driver->lock); /* files that had their home here are being closed */
+    sni_keeper_close(&u->keeper);
+    sni_mutex_unlock(&driver->lock);
     if (u->event >= 0)
         sni_plat_event_close(u->event);
 }
@@ -589,6 +736,7 @@ static void uring_finish(struct sni_driver *driver)
     /* Whoever completed the last operation may still hold the lock, which ends with us. */
     sni_mutex_lock(&driver->lock);
     sni_mutex_unlock(&driver->lock);
+    sni_keeper_finish(&uring_of(driver)->keeper);
     free(uring_of(driver));
 }
 
@@ -601,14 +749,17 @@ static int uring_fd(const struct sni_driver *driver)
 static const struct sni_driver_ops uring_ops = {
     .name = "uring",
     .native = (1u << SNI_OP_KINDS) - 1,
+    .sticky = true,
     .submit = uring_submit,
     .cancel = uring_cancel,
+    .forget = uring_forget,
     .flush = uring_flush,
     .reap = uring_reap,
     .glance = uring_glance,
     .wait = uring_wait,
     .wake = uring_wake,
     .fd = uring_fd,
+    .hush = uring_hush,
     .retire = uring_retire,
     .finish = uring_finish,
 };
@@ -636,7 +787,7 @@ int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **
     struct uring *u = malloc(sizeof(*u));
     if (u == NULL)
         return -ENOMEM;
-    *u = (struct uring){.pause = {.tv_nsec = PAUSE_NS}, .event = -1};
+    *u = (struct uring){.pause = {.tv_nsec = PAUSE_NS}, .event = -1, .keeper = {.fd = -1}};
     sni_driver_init(&u->driver, &uring_ops);
     sni_list_init(&u->backlog);
     sni_list_init(&u->cancels);

@@ -22,7 +22,8 @@ enum {
     SNI_URING_CQE_SKIP = 8,   /* a cancel that worked leaves no completion of its own (5.17)   */
     SNI_URING_SEND_MSG = 16,  /* a wake is a message to the ring (6.13); else an eventfd       */
     SNI_URING_PATIENCE = 32,  /* requests wait although their descriptor does not block         */
-    SNI_URING_ALL = 63,
+    SNI_URING_KEEPER = 64,    /* waits of files for readiness go to an epoll instance            */
+    SNI_URING_ALL = 127,
 };
 
 struct sni_uring_config {

@@ -125,6 +125,24 @@ DRIVER_TEST(a_close_in_the_middle_of_traffic_is_not_missed)
     sn_runtime_destroy(rt);
 }
 
+/* The other end learns of it when the last wait is over, whoever had registered the socket. */
+DRIVER_TEST(a_close_of_what_a_coroutine_waits_for_is_seen_at_the_other_end)
+{
+    sn_runtime *rt = runtime_on(io, 2);
+    for (int round = 0; round < 10; round++) {
+        char byte;
+        tcp_pair(ends);
+        sn_task *reader = sn_runtime_spawn(rt, read_all_until_closed, ends[1]);
+        CHECK(reader != NULL);
+        let_them_wait();
+        CHECK_EQ(sn_close(ends[1]), 0);
+        CHECK_EQ(sn_read(ends[0], &byte, 1, SN_FOREVER), 0);
+        CHECK_EQ(sn_join(reader, NULL), -EBADF);
+        CHECK_EQ(sn_close(ends[0]), 0);
+    }
+    sn_runtime_destroy(rt);
+}
+
 /* ---- a home that is gone --------------------------------------------------------------------- */
 
 /* The number that the next descriptor gets. */
@@ -146,12 +164,83 @@ static int wait_for_both(void *arg)
     return 0;
 }
 
+enum { SOME = 6 };
+
+typedef struct reads_some {
+    sn_coro coro;
+    sn_conn *conn;
+    int left;
+    int n;
+    sn_io_state io;
+    char byte;
+} reads_some;
+
+SN_CORO(reads_some, self)
+{
+    SN_BEGIN(self);
+    for (self->left = SOME; self->left > 0; self->left--) {
+        SN_AWAIT_INTO(self->n, sn_read_op(&self->io, self->conn, &self->byte, 1));
+        if (self->n != 1)
+            SN_RETURN(self->n);
+    }
+    SN_RETURN(0);
+    SN_END();
+}
+
+static int read_some_as_coro(void *arg)
+{
+    reads_some frame = {.conn = arg};
+    return sn_join(sn_spawn_coro(reads_some, &frame), NULL);
+}
+
+static int read_some(void *arg)
+{
+    char byte;
+    for (int i = 0; i < SOME; i++)
+        CHECK_EQ(sn_read(arg, &byte, 1, SN_FOREVER), 1);
+    return 0;
+}
+
+static void serve_some(sn_runtime *rt, sn_task_fn *reader)
+{
+    sn_task *task = sn_runtime_spawn(rt, reader, ends[1]);
+    CHECK(task != NULL);
+    for (int i = 0; i < SOME; i++) {
+        if (i % 3 == 0)
+            let_them_wait();
+        CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1);
+    }
+    CHECK_EQ(sn_join(task, NULL), 0);
+}
+
+/* Coroutines have it registered, fibers do not; in the home, in another runtime, and in that one
+ * when the home is gone. */
+DRIVER_TEST(a_socket_serves_fibers_and_coroutines_in_turn_though_its_home_goes)
+{
+    tcp_pair(ends);
+    sn_runtime *rt = runtime_on(io, 2);
+    for (int round = 0; round < 4; round++) {
+        sn_runtime *next = runtime_on(io, 2);
+        serve_some(rt, round % 2 == 0 ? read_some_as_coro : read_some);
+        serve_some(rt, round % 2 == 0 ? read_some : read_some_as_coro);
+        serve_some(next, read_some_as_coro);
+        serve_some(next, read_some);
+        sn_runtime_destroy(rt);
+        serve_some(next, read_some);
+        serve_some(next, read_some_as_coro);
+        rt = next;
+    }
+    sn_runtime_destroy(rt);
+    close_pair(ends);
+}
+
 TEST(a_socket_that_outlives_its_runtime_keeps_no_ring)
 {
     tcp_pair(ends);
     int before = next_fd();
     sn_runtime *rt = runtime_on(SN_IO_URING, 2);
     CHECK_EQ(sn_runtime_block_on(rt, wait_for_both, NULL), 0);
+    serve_some(rt, read_some_as_coro); /* registered */
     sn_runtime_destroy(rt);
     CHECK_EQ(next_fd(), before);
     close_pair(ends);
