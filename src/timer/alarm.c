@@ -21,7 +21,7 @@
  * alarms in it pass from one to the next.
  *
  * The usual way through setting and clearing calls nothing, so it needs no frame; what is rare is
- * called last.
+ * called last. Clearing is in its callers (alarm.h), who go on with what the alarm was for.
  *
  * Rejected: the mutex of the house, whose unlock must find out whether somebody sleeps and hence is
  * an exchange (the sleep it saves others is one that is hardly ever needed here); no locked
@@ -94,28 +94,10 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
     sni_brief_unlock(&cw->lock);
 }
 
-/* With the clockwork locked; unlocks it. */
-static inline bool clear_locked(struct sni_alarm *alarm, struct sni_clockwork *cw)
-{
-    bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
-    if (sni_wheel_count(&cw->wheel) == 0)
-        note_next(cw, INT64_MAX); /* nobody need wake up for nothing */
-    sni_brief_unlock(&cw->lock);
-    return was_set;
-}
-
-static SNI_NEVER_INLINE SNI_COLD bool clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
+SNI_COLD bool sni_alarm_clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
 {
     sni_brief_lock(&cw->lock);
-    return clear_locked(alarm, cw);
-}
-
-bool sni_alarm_clear(struct sni_alarm *alarm)
-{
-    struct sni_clockwork *cw = alarm->in;
-    if (cw == NULL)
-        return false;
-    return sni_likely(sni_brief_try(&cw->lock)) ? clear_locked(alarm, cw) : clear_later(alarm, cw);
+    return sni_alarm_clear_locked_(alarm, cw);
 }
 
 bool sni_alarm_hold(struct sni_alarm *alarm)

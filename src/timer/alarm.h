@@ -44,7 +44,7 @@ void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at
 /* From the return of this on, it does not ring, and is not ringing. Any thread.
  *
  * Returns  whether it was set; false: it has rung, or was never set */
-bool sni_alarm_clear(struct sni_alarm *alarm);
+static inline bool sni_alarm_clear(struct sni_alarm *alarm);
 
 /* For who changes what `ring` reads. From `hold` to `let_go`, some instructions later, `alarm`,
  * which was set once, does not ring. Any thread.
@@ -65,6 +65,31 @@ void sni_clockwork_each(struct sni_clockwork *cw,
 static inline int64_t sni_clockwork_next(const struct sni_clockwork *cw)
 {
     return sni_atomic_load(&cw->next_ns, relaxed); /* relaxed: the lock orders what follows */
+}
+
+/* ---- what is done by the million, in its callers ------------------------------------------- */
+
+/* The rare half of sni_alarm_clear: somebody else holds the lock. */
+bool sni_alarm_clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw);
+
+/* With the clockwork locked; unlocks it. */
+static inline bool sni_alarm_clear_locked_(struct sni_alarm *alarm, struct sni_clockwork *cw)
+{
+    bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
+    if (sni_wheel_count(&cw->wheel) == 0)                   /* nobody need wake up for nothing */
+        sni_atomic_store(&cw->next_ns, INT64_MAX, relaxed); /* relaxed: as in alarm.c */
+    sni_brief_unlock(&cw->lock);
+    return was_set;
+}
+
+static inline bool sni_alarm_clear(struct sni_alarm *alarm)
+{
+    struct sni_clockwork *cw = alarm->in;
+    if (cw == NULL)
+        return false;
+    if (sni_unlikely(!sni_brief_try(&cw->lock)))
+        return sni_alarm_clear_later(alarm, cw);
+    return sni_alarm_clear_locked_(alarm, cw);
 }
 
 #endif

@@ -140,8 +140,11 @@ static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
 static void drop_sleep(sn_future *fut)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    if (sni_alarm_clear(&op->alarm))
-        sn_waker_drop(&op->waker); /* else the ring, which is over now, has woken it */
+    if (!sni_alarm_clear(&op->alarm))
+        return; /* the ring, which is over now, has woken the waker, or there was none */
+    const sn_waker_vtable *vt = op->waker.vt; /* not emptied: nobody looks at it any more */
+    if (vt != NULL && vt->drop != NULL)
+        vt->drop(op->waker.data);
 }
 
 static const sn_future_vtable sleep_vtable = {

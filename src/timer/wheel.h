@@ -190,9 +190,13 @@ static inline bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *t
         return false;
     sni_list_remove(&timer->link);
     wheel->count_--;
-    if (next == prev) { /* it was alone, and both are the head */
-        size_t index = (size_t)(next - wheel->lists_);
-        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+    uintptr_t at = (uintptr_t)prev - (uintptr_t)wheel->lists_;
+    if (at < sizeof(wheel->lists_)) { /* it was the first, behind a head */
+        size_t index = at / sizeof(wheel->lists_[0]);
+        if (next == prev) /* and alone */
+            wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+        else
+            sni_prefetch(next->next); /* see "Removing" in wheel.c */
     }
     return true;
 }
