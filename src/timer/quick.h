@@ -48,6 +48,12 @@ struct sni_quick {
 /* From now on it wants pairs. */
 void sni_quick_begin(struct sni_quick *q);
 
+/* Whether it was begun: if not, there is nothing to ask it for. */
+static inline bool sni_quick_is_on(const struct sni_quick *q)
+{
+    return q->is_on_;
+}
+
 /* Whether the counter is worth reading: if not, sni_quick_read would give nothing. */
 static inline bool sni_quick_is_known(const struct sni_quick *q)
 {

@@ -59,17 +59,16 @@ static SNI_NEVER_INLINE int64_t ask_clock(struct sni_quick *quick)
 }
 
 /* Now, or some microseconds later (quick.h). */
-static int64_t soon_ns(void)
+static inline int64_t soon_ns(void)
 {
     const struct sni_exec *exec = sni_exec_current();
     if (exec == NULL || exec->clockwork == NULL)
         return sni_now_ns();
     int64_t now_ns;
     struct sni_quick *quick = &exec->clockwork->quick;
-    if (sni_likely(sni_quick_is_known(quick)) &&
-        sni_likely(sni_quick_read(quick, sni_plat_counter(), &now_ns)))
-        return now_ns;
-    return ask_clock(quick);
+    if (sni_likely(sni_quick_is_known(quick)))
+        return sni_quick_read(quick, sni_plat_counter(), &now_ns) ? now_ns : ask_clock(quick);
+    return sni_quick_is_on(quick) ? ask_clock(quick) : sni_now_ns();
 }
 
 sn_deadline sn_after(int64_t ns)
