@@ -24,7 +24,9 @@ SN_BEGIN_DECLS
  * Returns  the time */
 SN_API int64_t sn_now(void);
 
-/* The deadline `ns` from now, clipped to SN_FOREVER.
+/* The deadline `ns` from now, clipped to SN_FOREVER. In a task it may be some microseconds later,
+ * never earlier, since the clock is not asked each time; of two that a task makes with the same
+ * `ns` and without a wait in between, the second is not before the first.
  *
  * Suspends: no.   Threads: any.
  * Returns  the point in time; a negative `ns` gives one in the past */

@@ -196,6 +196,7 @@ struct sni_sched {
     SNI_ATOMIC(uint64_t) told_at;    /* what sni_sched_turns was when all_asleep said so    */
     SNI_ATOMIC(uint32_t) pausing;    /* odd: workers are to stand still, see pause.c        */
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
+    bool has_counter;                /* immutable: deadlines are made by it, see quick.h     */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
     struct sni_worker *workers;      /* immutable; an array                                 */

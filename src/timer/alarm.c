@@ -21,7 +21,7 @@
  * alarms in it pass from one to the next.
  *
  * The usual way through setting and clearing calls nothing, so it needs no frame; what is rare is
- * called last.
+ * called last. Both are in their callers (alarm.h), who go on with what the alarm is for.
  *
  * Rejected: the mutex of the house, whose unlock must find out whether somebody sleeps and hence is
  * an exchange (the sleep it saves others is one that is hardly ever needed here); no locked
@@ -54,68 +54,25 @@ void sni_clockwork_each(struct sni_clockwork *cw,
     sni_brief_unlock(&cw->lock);
 }
 
-static inline void note_next(struct sni_clockwork *cw, int64_t next_ns)
-{
-    sni_atomic_store(&cw->next_ns, next_ns, relaxed); /* relaxed: a hint; who acts on it locks */
-}
-
-/* With the clockwork locked; unlocks it. */
-static SNI_NEVER_INLINE SNI_COLD void set_rare(struct sni_alarm *alarm, struct sni_clockwork *cw,
-                                               int64_t at_ns)
+SNI_COLD void sni_alarm_set_rare(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at_ns)
 {
     int64_t due_ns = sni_wheel_add(&cw->wheel, &alarm->timer, at_ns);
     if (due_ns < sni_clockwork_next(cw))
-        note_next(cw, due_ns);
+        sni_clockwork_note_next_(cw, due_ns);
     sni_brief_unlock(&cw->lock);
 }
 
-static SNI_NEVER_INLINE SNI_COLD void set_later(struct sni_alarm *alarm, struct sni_clockwork *cw,
-                                                int64_t at_ns)
+SNI_COLD void sni_alarm_set_later(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at_ns)
 {
     sni_brief_lock(&cw->lock);
-    set_rare(alarm, cw, at_ns);
-}
-
-void sni_alarm_set(struct sni_alarm *alarm, struct sni_clockwork *cw, int64_t at_ns)
-{
-    int64_t due_ns;
     alarm->in = cw;
-    if (sni_unlikely(!sni_brief_try(&cw->lock))) {
-        set_later(alarm, cw, at_ns);
-        return;
-    }
-    if (sni_unlikely(!sni_wheel_add_near(&cw->wheel, &alarm->timer, at_ns, &due_ns))) {
-        set_rare(alarm, cw, at_ns);
-        return;
-    }
-    /* A time to come that is noted is the beginning of a tick: what is before it is due by then */
-    if (at_ns < sni_clockwork_next(cw))
-        note_next(cw, due_ns);
-    sni_brief_unlock(&cw->lock);
+    sni_alarm_set_rare(alarm, cw, at_ns);
 }
 
-/* With the clockwork locked; unlocks it. */
-static inline bool clear_locked(struct sni_alarm *alarm, struct sni_clockwork *cw)
-{
-    bool was_set = sni_wheel_remove(&cw->wheel, &alarm->timer);
-    if (sni_wheel_count(&cw->wheel) == 0)
-        note_next(cw, INT64_MAX); /* nobody need wake up for nothing */
-    sni_brief_unlock(&cw->lock);
-    return was_set;
-}
-
-static SNI_NEVER_INLINE SNI_COLD bool clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
+SNI_COLD bool sni_alarm_clear_later(struct sni_alarm *alarm, struct sni_clockwork *cw)
 {
     sni_brief_lock(&cw->lock);
-    return clear_locked(alarm, cw);
-}
-
-bool sni_alarm_clear(struct sni_alarm *alarm)
-{
-    struct sni_clockwork *cw = alarm->in;
-    if (cw == NULL)
-        return false;
-    return sni_likely(sni_brief_try(&cw->lock)) ? clear_locked(alarm, cw) : clear_later(alarm, cw);
+    return sni_alarm_clear_locked_(alarm, cw);
 }
 
 bool sni_alarm_hold(struct sni_alarm *alarm)
@@ -152,7 +109,7 @@ unsigned sni_clockwork_run(struct sni_clockwork *cw, int64_t now_ns, unsigned en
     while (more && rang < enough) {
         sni_brief_lock(&cw->lock);
         more = ring_some(cw, now_ns, &rang);
-        note_next(cw, sni_wheel_next_ns(&cw->wheel));
+        sni_clockwork_note_next_(cw, sni_wheel_next_ns(&cw->wheel));
         sni_brief_unlock(&cw->lock);
     }
     return rang;

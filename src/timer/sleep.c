@@ -26,6 +26,7 @@
 #include "wait/wait.h"
 
 #include "base/assert.h"
+#include "plat/clock.h"
 
 #include <sinew/errno.h>
 #include <sinew/time.h>
@@ -47,9 +48,32 @@ static int64_t add_clipped(int64_t a, int64_t b)
     return sum;
 }
 
+/* The clock must be asked. */
+static SNI_NEVER_INLINE int64_t ask_clock(struct sni_quick *quick)
+{
+    if (!sni_quick_wants_pair(quick))
+        return sni_quick_plain(quick, sni_now_ns());
+    uint64_t before = sni_plat_counter();
+    int64_t now_ns = sni_now_ns();
+    return sni_quick_pair(quick, before, now_ns, sni_plat_counter());
+}
+
+/* Now, or some microseconds later (quick.h). */
+static inline int64_t soon_ns(void)
+{
+    const struct sni_exec *exec = sni_exec_current();
+    if (exec == NULL || exec->clockwork == NULL)
+        return sni_now_ns();
+    int64_t now_ns;
+    struct sni_quick *quick = &exec->clockwork->quick;
+    if (sni_likely(sni_quick_is_known(quick)))
+        return sni_quick_read(quick, sni_plat_counter(), &now_ns) ? now_ns : ask_clock(quick);
+    return sni_quick_is_on(quick) ? ask_clock(quick) : sni_now_ns();
+}
+
 sn_deadline sn_after(int64_t ns)
 {
-    return sn_deadline_at_(add_clipped(sni_now_ns(), ns));
+    return sn_deadline_at_(add_clipped(sni_likely(ns > 0) ? soon_ns() : sni_now_ns(), ns));
 }
 
 /* ---- sleeping --------------------------------------------------------------------------- */
@@ -99,16 +123,30 @@ static void ring(struct sni_alarm *alarm)
     (void)sn_waker_wake(&waker);
 }
 
-/* The first poll. */
-static SNI_NEVER_INLINE sn_poll begin(struct sleep_op *op, sn_cx *cx)
+/* The first poll, with a waker that is the operation's own. */
+static inline sn_poll begin(struct sleep_op *op, struct sni_clockwork *cw, sn_waker waker)
 {
-    const struct sni_exec *exec = sni_exec_current();
-    if (exec == NULL || exec->clockwork == NULL)
-        return SN_READY(-EPERM);
-    struct sni_clockwork *cw = exec->clockwork;
-    op->waker = sn_waker_clone(cx->waker);
+    op->waker = waker;
     sni_alarm_set(&op->alarm, cw, op->alarm.timer.at_ns);
     return SN_PENDING;
+}
+
+/* The same, with one that counts who has it. */
+static SNI_NEVER_INLINE sn_poll begin_cloned(struct sleep_op *op, struct sni_clockwork *cw,
+                                             const sn_waker *waker)
+{
+    return begin(op, cw, sn_waker_clone(waker));
+}
+
+static inline sn_poll poll_first(struct sleep_op *op, sn_cx *cx)
+{
+    const struct sni_exec *exec = sni_exec_current();
+    if (sni_unlikely(exec == NULL || exec->clockwork == NULL))
+        return SN_READY(-EPERM);
+    const sn_waker *waker = cx->waker;
+    if (waker == NULL || waker->vt == NULL || waker->vt->clone != NULL)
+        return begin_cloned(op, exec->clockwork, waker);
+    return begin(op, exec->clockwork, *waker);
 }
 
 /* A poll before its time: most are not for our sake, and bring the same waker. */
@@ -132,7 +170,7 @@ static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
     if (op->alarm.in == NULL)
-        return begin(op, cx);
+        return poll_first(op, cx);
     /* acquire: pairs with the release in ring */
     return sni_atomic_load(&op->stage, acquire) == RUNG ? SN_READY(0) : poll_early(op, cx);
 }
@@ -140,8 +178,11 @@ static sn_poll poll_sleep(sn_future *fut, sn_cx *cx)
 static void drop_sleep(sn_future *fut)
 {
     struct sleep_op *op = sni_container_of(fut, struct sleep_op, future);
-    if (sni_alarm_clear(&op->alarm))
-        sn_waker_drop(&op->waker); /* else the ring, which is over now, has woken it */
+    if (!sni_alarm_clear(&op->alarm))
+        return; /* the ring, which is over now, has woken the waker, or there was none */
+    const sn_waker_vtable *vt = op->waker.vt; /* not emptied: nobody looks at it any more */
+    if (vt != NULL && vt->drop != NULL)
+        vt->drop(op->waker.data);
 }
 
 static const sn_future_vtable sleep_vtable = {

@@ -70,3 +70,15 @@ TEST(all_threads_have_the_same_clock)
     relay_run(&r);
     CHECK_EQ(sni_plat_thread_join(&t), 0);
 }
+
+TEST(the_counter_goes_on_while_the_clock_does_where_there_is_one)
+{
+    if (!sni_plat_has_counter())
+        return;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t before = sni_plat_counter();
+        for (int64_t begin = sni_plat_now_ns(); sni_plat_now_ns() - begin < 1000;)
+            continue;
+        CHECK_GT((int64_t)(sni_plat_counter() - before), 500); /* half a gigahertz, at least */
+    }
+}
