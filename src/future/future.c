@@ -62,14 +62,7 @@ sn_poll sn_future_poll(sn_future *fut, sn_cx *cx)
 {
     if (sni_unlikely(fut == NULL || !is_open(fut) || fut->vt == NULL || cx == NULL))
         return refuse_poll(fut);
-    sni_poison_stack();
-    fut->state_ = SNI_FUTURE_POLLING;
-    sn_poll p = fut->vt->poll(fut, cx);
-    if (sn_poll_pending(p) || fut->state_ == SNI_FUTURE_EMITTED)
-        fut->state_ = SNI_FUTURE_SUSPENDED;
-    else
-        fut->state_ = SNI_FUTURE_DONE;
-    return p;
+    return sni_future_poll(fut, cx);
 }
 
 /* Abandon `fut` for `state`, which is DROPPED or CANCELED. */

@@ -186,7 +186,7 @@ static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
 {
     sni_assert_debug(link != NULL, "NULL is pushed to a run queue");
     uint32_t tail = sni_runq_own_tail_(q);
-    if (sni_unlikely(sni_runq_room_(q, tail, 1) == 0))
+    if (sni_unlikely(tail - q->head_seen_ > q->mask_) && sni_runq_room_(q, tail, 1) == 0)
         return false;
     sni_runq_write_(q, tail, link);
     /* release: pairs with the acquire of tail in sni_runq_steal, see 1 */

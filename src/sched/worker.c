@@ -345,10 +345,8 @@ static void run(struct sni_worker *w, struct sni_task *task)
         return;
     }
     sni_probe_count(&w->probe, SNI_PROBE_polls);
-    w->exec.polling = task;
     w->exec.exec.budget = SNI_BUDGET;
-    bool again = sni_task_poll(&w->exec.exec, task);
-    w->exec.polling = NULL;
+    bool again = sni_task_poll(&w->exec, task);
     if (again && sni_unlikely(w->wakes || !sni_worker_push_plain(w, task)))
         sni_worker_push_back(w, task);
 }
