@@ -37,7 +37,7 @@
  * `bottom`), and the state is read by a seq_cst load, which takes the fence's place above. If it
  * comes before the fence of one who leaves, so does the store, and the look behind that fence sees
  * it; if it comes later, it sees the RMW that went before that fence. On x86-64 the store is an
- * exchange, which takes 0.6 ns less than a store and a fence, which take 2.
+ * exchange, which takes 0.6 ns less than a store and a fence.
  *
  * The counts and the bits are two things, changed one after the other: a bit is set before its
  * worker is counted as sleeping, and cleared after one is no more counted. So a waker that has
