@@ -17,10 +17,7 @@
 
 sn_future *sn_coro_start_(sn_coro *co, const sn_future_vtable *vt)
 {
-    co->awaiting_ = NULL;
-    co->resume_ = 0;
-    co->value_ = 0;
-    return sn_future_init(&co->future, vt);
+    return sni_coro_start(co, vt);
 }
 
 /* False: still pending, the body returns. True: the result is in value_. */

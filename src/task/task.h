@@ -162,14 +162,15 @@ struct sni_spawn {
     enum sni_task_kind kind;
     sn_task_fn *fn;
     void *arg;
-    sn_future *future; /* coroutine: inside `frame` */
+    sn_future *future;              /* coroutine: inside `frame` */
+    const sn_future_vtable *starts; /* its kind, if it is to be started, in the task; or NULL */
     void *frame;
     size_t frame_bytes;
     const sn_spawn_options *opts;
     bool is_member; /* of a group, which fills in the struct sni_member (scope.h) */
 };
 
-/* A coroutine that is started in its frame, as the macros give it. */
+/* A coroutine that is not started yet, as the macros give it. */
 struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, size_t coro_at,
                                     size_t frame_bytes, const sn_spawn_options *opts);
 
