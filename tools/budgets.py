@@ -40,6 +40,7 @@ PATHS = {
     "join": "join a task that has ended",
     "join_waits": "join a task that has yet to run: wait, it runs and ends, go on",
     "yield": "yield to another fiber",
+    "yield_coro": "yield to another coroutine task: queued, picked and polled again",
     "send": "send, there is room",
     "recv": "receive, there is something",
     "send_wakes": "send to a receiver that waits",

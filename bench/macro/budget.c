@@ -135,6 +135,34 @@ static int count_yield(void)
     return sn_join(other, NULL);
 }
 
+typedef struct yielding_coro {
+    sn_coro coro;
+    bool counts;
+    int left;
+} yielding_coro;
+
+SN_CORO(yielding_coro, self)
+{
+    SN_BEGIN(self);
+    SN_YIELD(); /* the other begins */
+    if (self->counts)
+        toggle();
+    for (; self->left > 0; self->left--)
+        SN_YIELD();
+    if (self->counts)
+        toggle();
+    SN_END();
+}
+
+static int count_yield_coro(void)
+{
+    yielding_coro one = {.counts = true, .left = BATCH / 2};
+    yielding_coro other = {.left = BATCH}; /* does not end before */
+    tasks[0] = sn_spawn_coro(yielding_coro, &one);
+    tasks[1] = sn_spawn_coro(yielding_coro, &other);
+    return yard_join_all(tasks, 2);
+}
+
 /* ---- channels ------------------------------------------------------------------------------- */
 
 static sn_chan *full_of_room;
@@ -475,6 +503,7 @@ static const struct path {
     {"join", count_join, SN_IO_AUTO},
     {"join_waits", count_join_waits, SN_IO_AUTO},
     {"yield", count_yield, SN_IO_AUTO},
+    {"yield_coro", count_yield_coro, SN_IO_AUTO},
     {"send", count_send, SN_IO_AUTO},
     {"recv", count_recv, SN_IO_AUTO},
     {"send_wakes", count_send_wakes, SN_IO_AUTO},

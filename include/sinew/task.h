@@ -96,9 +96,9 @@ typedef struct sn_exit {
 #define sn_spawn_detached(...) SN_SPAWN_DETACHED_(__VA_ARGS__, )
 
 /* Run a coroutine as a task of its own: sn_spawn_coro(type, &frame, .name = "x", ...). The
- * frame, filled in but not started, of at most SN_FRAME_BYTES_MAX, is copied into the task. (This
- * is a macro: a frame written in place, with a comma in it, wants parentheses around it.) One that
- * emits ends with the first value, and its SN_FINALLY runs.
+ * frame, filled in but not started, of at most SN_FRAME_BYTES_MAX, is copied into the task, and
+ * stays as it is. (This is a macro: a frame written in place, with a comma in it, wants parentheses
+ * around it.) One that emits ends with the first value, and its SN_FINALLY runs.
  *
  * Suspends: no.   Threads: only inside a runtime.
  * Returns  as sn_spawn; its result is the coroutine's */

@@ -17,10 +17,7 @@
 
 sn_future *sn_coro_start_(sn_coro *co, const sn_future_vtable *vt)
 {
-    co->awaiting_ = NULL;
-    co->resume_ = 0;
-    co->value_ = 0;
-    return sn_future_init(&co->future, vt);
+    return sni_coro_start(co, vt);
 }
 
 /* False: still pending, the body returns. True: the result is in value_. */
@@ -31,7 +28,9 @@ bool sn_coro_awaited_(sn_coro *co, sn_cx *cx)
         (void)sni_misuse(-EINVAL, "a coroutine awaits in its SN_FINALLY part");
         return true;
     }
-    sn_poll p = sni_future_poll(co->awaiting_, cx);
+    sn_future *awaited = co->awaiting_;
+    sn_poll p = sni_likely(awaited != NULL) ? sni_future_poll(awaited, cx)
+                                            : sn_future_poll(NULL, cx); /* which says why not */
     if (sn_poll_pending(p))
         return false;
     co->awaiting_ = NULL;

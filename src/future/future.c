@@ -30,7 +30,7 @@ sn_future *sn_future_init(sn_future *fut, const sn_future_vtable *vt)
     return fut;
 }
 
-SNI_COLD sn_poll sni_future_refuse_poll(sn_future *fut)
+static SNI_COLD sn_poll refuse_poll(sn_future *fut)
 {
     if (fut == NULL)
         return SN_READY(sni_misuse(-EINVAL, "NULL was polled: a constructor failed, or none ran"));
@@ -53,8 +53,15 @@ SNI_COLD sn_poll sni_future_refuse_poll(sn_future *fut)
     }
 }
 
+static inline bool is_open(const sn_future *fut)
+{
+    return fut->state_ <= SNI_FUTURE_SUSPENDED;
+}
+
 sn_poll sn_future_poll(sn_future *fut, sn_cx *cx)
 {
+    if (sni_unlikely(fut == NULL || !is_open(fut) || fut->vt == NULL || cx == NULL))
+        return refuse_poll(fut);
     return sni_future_poll(fut, cx);
 }
 
@@ -86,7 +93,7 @@ int sn_future_cancel(sn_future *fut)
 {
     if (fut == NULL)
         return sni_misuse(-EINVAL, "NULL was cancelled");
-    if (!sni_future_is_open(fut) || fut->vt == NULL || fut->vt->cancel == NULL)
+    if (!is_open(fut) || fut->vt == NULL || fut->vt->cancel == NULL)
         return end_as(fut, SNI_FUTURE_CANCELED);
     fut->vt->cancel(fut);
     return 0;

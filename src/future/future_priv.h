@@ -6,9 +6,9 @@
 
 #include "base/compiler.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
+#include <sinew/coro.h>
 #include <sinew/future.h>
 
 enum {
@@ -37,18 +37,11 @@ void sni_poison_stack(void);
 #define sni_poison_stack() ((void)0)
 #endif
 
-/* sn_future_poll, in place: what it does to a future that is none, or not open. */
-sn_poll sni_future_refuse_poll(sn_future *fut);
-
-static inline bool sni_future_is_open(const sn_future *fut)
-{
-    return fut->state_ <= SNI_FUTURE_SUSPENDED;
-}
-
+/* sn_future_poll, in the place of a caller that has a future and an sn_cx. */
 static inline sn_poll sni_future_poll(sn_future *fut, sn_cx *cx)
 {
-    if (sni_unlikely(fut == NULL || !sni_future_is_open(fut) || fut->vt == NULL || cx == NULL))
-        return sni_future_refuse_poll(fut);
+    if (sni_unlikely(fut->state_ > SNI_FUTURE_SUSPENDED || fut->vt == NULL))
+        return sn_future_poll(fut, cx); /* which says why not */
     sni_poison_stack();
     fut->state_ = SNI_FUTURE_POLLING;
     sn_poll p = fut->vt->poll(fut, cx);
@@ -57,6 +50,17 @@ static inline sn_poll sni_future_poll(sn_future *fut, sn_cx *cx)
     else
         fut->state_ = SNI_FUTURE_DONE;
     return p;
+}
+
+/* sn_coro_start_, in the place of its caller. */
+static inline sn_future *sni_coro_start(sn_coro *co, const sn_future_vtable *vt)
+{
+    co->awaiting_ = NULL;
+    co->resume_ = 0;
+    co->value_ = 0;
+    co->future.vt = vt;
+    co->future.state_ = SNI_FUTURE_NEW;
+    return &co->future;
 }
 
 #endif

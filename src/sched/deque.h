@@ -38,6 +38,10 @@ static inline void sni_deque_set_alone(struct sni_deque *d)
 /* Owner: add at the bottom. False if full: nothing was done, see sni_deque_overflow. */
 bool sni_deque_push(struct sni_deque *d, struct sni_runlink *link);
 
+/* The same, and what the owner then loads with seq_cst it loads after it: a push and a fence in one
+ * step, for one who tells others (idle.h). */
+bool sni_deque_push_fenced(struct sni_deque *d, struct sni_runlink *link);
+
 /* Owner: add to a deque that was full. Moves the older half to the inject queue as one batch of
  * class `prio` (enum sni_prio), the largest pieces of work for everybody, and pushes `link`.
  *

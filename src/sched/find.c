@@ -23,14 +23,28 @@ enum {
     OTHERS_TICK = 4,  /* every so many picks, urgent tasks come last      */
 };
 
-static void wake_one(struct sni_sched *sched, struct sni_worker *by)
+static SNI_NEVER_INLINE void wake_chosen(struct sni_sched *sched, struct sni_worker *by)
 {
-    int index = sni_idle_submit(&sched->idle);
+    int index = sni_idle_choose(&sched->idle);
     if (index < 0)
         return;
     if (by != NULL)
         sni_probe_count(&by->probe, SNI_PROBE_unparks);
     sni_world_wake(&sched->workers[index]);
+}
+
+/* After a push that was fenced: let a sleeper search, if nobody does. */
+static SNI_ALWAYS_INLINE void wake_behind_push(struct sni_sched *sched, struct sni_worker *by)
+{
+    if (sni_unlikely(sni_idle_lacks_searcher(&sched->idle)))
+        wake_chosen(sched, by);
+}
+
+/* After any other. */
+static void wake_one(struct sni_sched *sched, struct sni_worker *by)
+{
+    sni_atomic_fence(seq_cst); /* as in sni_idle_submit */
+    wake_behind_push(sched, by);
 }
 
 /* ---- the worker's own queue, in either discipline --------------------------------------- */
@@ -87,14 +101,40 @@ static void push_rarer(struct sni_worker *w, struct sni_task *task)
         local_push(w, &task->link);
 }
 
-void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
+static SNI_NEVER_INLINE void push_back_rarer(struct sni_worker *w, struct sni_task *task)
 {
-    bool usual = sni_worker_push_plain(w, task) ||
-                 (w->lifo && !task->special && sni_deque_push(&w->deque, &task->link));
-    if (sni_unlikely(!usual))
-        push_rarer(w, task);
+    push_rarer(w, task);
     if (w->wakes)
         wake_one(w->sched, w);
+}
+
+static SNI_NEVER_INLINE void push_back_lifo(struct sni_worker *w, struct sni_task *task)
+{
+    if (sni_likely(w->lifo && !task->special)) {
+        if (!w->wakes) {
+            if (sni_likely(sni_deque_push(&w->deque, &task->link)))
+                return;
+        } else if (sni_likely(sni_deque_push_fenced(&w->deque, &task->link))) {
+            wake_behind_push(w->sched, w);
+            return;
+        }
+    }
+    push_back_rarer(w, task);
+}
+
+/* The usual way to the ring calls nothing, so that it needs no frame. */
+void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
+{
+    if (sni_likely(w->plain && !task->special)) {
+        if (!w->wakes) {
+            if (sni_likely(sni_runq_push(&w->runq, &task->link)))
+                return;
+        } else if (sni_likely(sni_runq_push_fenced(&w->runq, &task->link))) {
+            wake_behind_push(w->sched, w);
+            return;
+        }
+    }
+    push_back_lifo(w, task);
 }
 
 void sni_worker_push(struct sni_worker *w, struct sni_task *task)

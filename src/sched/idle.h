@@ -46,7 +46,13 @@ void sni_idle_init(struct sni_idle *idle, unsigned workers);
 /* Any thread, after it has pushed work that any worker may run: choose a sleeping worker to
  * unpark, if none is searching. The chosen one is accounted as searching from now on, so the
  * caller must unpark it. Holds a seq_cst fence. Returns its index, or -1: nobody need be woken. */
-int sni_idle_submit(struct sni_idle *idle);
+static inline int sni_idle_submit(struct sni_idle *idle);
+
+/* The same in halves, for one whose push was the seq_cst store of an index that is looked at
+ * (sni_runq_push_fenced, sni_deque_push_fenced) and needs no fence. Nobody searches, and somebody
+ * sleeps; then, and only then: choose one, or -1. */
+static inline bool sni_idle_lacks_searcher(const struct sni_idle *idle);
+int sni_idle_choose(struct sni_idle *idle);
 
 /* Worker: begin to search. False if half of the workers, and at least one, search already: then
  * sleep. */
@@ -72,6 +78,32 @@ bool sni_idle_is_asleep(const struct sni_idle *idle, unsigned worker);
 /* Any thread: how many search or sleep, a moment ago; for statistics. */
 unsigned sni_idle_searching(const struct sni_idle *idle);
 unsigned sni_idle_sleeping(const struct sni_idle *idle);
+
+/* ---- submitting: on the path of every spawn ---------------------------------------------- */
+
+enum {
+    SNI_IDLE_ONE_SLEEPING_ = 1,
+    SNI_IDLE_ONE_SEARCHING_ = 1 << 16,
+    SNI_IDLE_NOBODY_ = 1 << 12, /* sleeping is kept with a bias: it may be below 0 for a moment */
+};
+
+static inline bool sni_idle_lacks_searcher_(uint32_t state)
+{
+    return state > SNI_IDLE_NOBODY_ && state < SNI_IDLE_ONE_SEARCHING_;
+}
+
+static inline bool sni_idle_lacks_searcher(const struct sni_idle *idle)
+{
+    /* seq_cst: behind the push, or the fence that follows it, see idle.c */
+    return sni_idle_lacks_searcher_(sni_atomic_load(&idle->state_, seq_cst));
+}
+
+static inline int sni_idle_submit(struct sni_idle *idle)
+{
+    sni_atomic_fence(
+        seq_cst); /* between the push and the look; pairs with those of end and sleep */
+    return sni_likely(!sni_idle_lacks_searcher(idle)) ? -1 : sni_idle_choose(idle);
+}
 
 /* ---- parker ----------------------------------------------------------------------------
  * One token per worker. An unpark leaves the token, a park consumes it; so an unpark that comes

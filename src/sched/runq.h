@@ -71,6 +71,10 @@ static inline bool sni_runq_is_alone(const struct sni_runq *q)
 /* Owner: append. False if the ring is full: nothing was done, see sni_runq_overflow. */
 static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link);
 
+/* The same, and what the owner then loads with seq_cst it loads after it: a push and a fence in one
+ * step, for one who tells others (idle.h). */
+static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *link);
+
 /* Owner: append to a ring that was full. Moves the older half of the ring and `link`, oldest
  * first, to the inject queue as one batch of class `prio` (enum sni_prio). If a thief is just
  * making room, or has made it, only `link` moves, or is pushed after all.
@@ -182,15 +186,34 @@ static inline uint32_t sni_runq_room_(struct sni_runq *q, uint32_t tail, uint32_
     return sni_runq_capacity_(q) - used;
 }
 
-static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
+/* Write the link where `tail`, the owner's, points; to be published. False: there is no room. */
+static SNI_ALWAYS_INLINE bool sni_runq_place_(struct sni_runq *q, uint32_t tail,
+                                              struct sni_runlink *link)
 {
     sni_assert_debug(link != NULL, "NULL is pushed to a run queue");
-    uint32_t tail = sni_runq_own_tail_(q);
-    if (sni_unlikely(sni_runq_room_(q, tail, 1) == 0))
+    if (sni_unlikely(tail - q->head_seen_ > q->mask_) && sni_runq_room_(q, tail, 1) == 0)
         return false;
     sni_runq_write_(q, tail, link);
+    return true;
+}
+
+static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link)
+{
+    uint32_t tail = sni_runq_own_tail_(q);
+    if (sni_unlikely(!sni_runq_place_(q, tail, link)))
+        return false;
     /* release: pairs with the acquire of tail in sni_runq_steal, see 1 */
     sni_atomic_store(&q->tail_, tail + 1, release);
+    return true;
+}
+
+static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *link)
+{
+    uint32_t tail = sni_runq_own_tail_(q);
+    if (sni_unlikely(!sni_runq_place_(q, tail, link)))
+        return false;
+    /* seq_cst: as above, and before the look at who sleeps, see idle.c */
+    sni_atomic_store(&q->tail_, tail + 1, seq_cst);
     return true;
 }
 

@@ -341,19 +341,38 @@ static void run_fiber(struct sni_worker *w, struct sni_task *task)
     sni_context_switch_last(&w->loop, begin_turn_of(w, task), w, arrive);
 }
 
-static void run(struct sni_worker *w, struct sni_task *task)
+static inline void poll(struct sni_worker *w, struct sni_task *task)
 {
-    if (task->kind == SNI_TASK_FIBER) {
-        run_fiber(w, task);
-        return;
-    }
     sni_probe_count(&w->probe, SNI_PROBE_polls);
-    w->exec.polling = task;
     w->exec.exec.budget = SNI_BUDGET;
-    bool again = sni_task_poll(&w->exec.exec, task);
-    w->exec.polling = NULL;
+    bool again = sni_task_poll(&w->exec, task);
     if (again && sni_unlikely(w->wakes || !sni_worker_push_plain(w, task)))
         sni_worker_push_back(w, task);
+}
+
+/* The loop need not be asked before the next task. */
+static inline bool goes_on(const struct sni_worker *w)
+{
+    /* relaxed: as in must_return */
+    return sni_likely(sni_atomic_load(&w->detour, relaxed) == 0 && w->drive == SNI_DRIVE_THREAD);
+}
+
+/* Poll one coroutine after another, as long as the loop would do nothing else. */
+static void poll_in_a_row(struct sni_worker *w, struct sni_task *task)
+{
+    do {
+        poll(w, task);
+        task = goes_on(w) ? sni_worker_pick_plain(w) : NULL;
+    } while (task != NULL && task->kind == SNI_TASK_CORO);
+    w->handoff = task;
+}
+
+static void run(struct sni_worker *w, struct sni_task *task)
+{
+    if (task->kind == SNI_TASK_FIBER)
+        run_fiber(w, task);
+    else
+        poll_in_a_row(w, task);
 }
 
 /* A searcher found something: it works now, and if it was the last searcher and there is more
@@ -505,8 +524,7 @@ static bool is_over(struct sni_worker *w)
 /* Before each turn of the loop. */
 static inline bool must_end(struct sni_worker *w)
 {
-    /* relaxed: as in must_return */
-    if (sni_likely(sni_atomic_load(&w->detour, relaxed) == 0 && w->drive == SNI_DRIVE_THREAD))
+    if (goes_on(w))
         return false;
     if (must_return(w) || is_over(w))
         return true;

@@ -10,6 +10,7 @@
 #include "task/task.h"
 
 #include "base/assert.h"
+#include "future/future_priv.h"
 
 #include <sinew/coro.h>
 #include <sinew/errno.h>
@@ -65,6 +66,9 @@ static inline void fill_tail(struct sni_task *task, const struct sni_spawn *what
         memcpy(tail, what->frame, what->frame_bytes);
         ptrdiff_t offset = (char *)what->future - (char *)what->frame;
         task->future = (sn_future *)(void *)((char *)tail + offset);
+        /* In the copy: to read what was just written in smaller pieces, a copy has to wait. */
+        if (what->starts != NULL)
+            (void)sni_coro_start(sni_container_of(task->future, sn_coro, future), what->starts);
         return;
     }
     task->fn = what->fn;
@@ -222,7 +226,8 @@ struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, siz
 {
     sn_coro *coro = (sn_coro *)(void *)((char *)frame + coro_at);
     return (struct sni_spawn){.kind = SNI_TASK_CORO,
-                              .future = sn_coro_start_(coro, vt),
+                              .future = &coro->future,
+                              .starts = vt,
                               .frame = frame,
                               .frame_bytes = frame_bytes,
                               .opts = opts};

@@ -482,11 +482,25 @@ static inline bool is_at_home(const struct sni_exec *exec, const struct sni_task
            ((const struct sni_task_exec *)(const void *)exec)->home == sni_task_home(task);
 }
 
-static inline int wake(struct sni_exec *exec, struct sni_task *task)
+/* By its own poll: nobody but this thread polls it or queues it until that is over, see rule 4. */
+static inline int wake_in_poll(struct sni_task_exec *exec, const struct sni_task *task)
 {
-    if (sni_likely(is_at_home(exec, task)))
-        return wake_at_home(task);
-    return wake_from_afar(task);
+    /* relaxed: this thread completes it, if anybody does */
+    if (sni_unlikely(sni_atomic_load(&task->state, relaxed) & COMPLETE))
+        return -ESRCH;
+    exec->again = true;
+    return 0;
+}
+
+static inline int wake(struct sni_exec *current, struct sni_task *task)
+{
+    struct sni_task_exec *exec = (struct sni_task_exec *)(void *)current;
+    if (sni_unlikely(exec == NULL))
+        return wake_from_afar(task);
+    if (exec->polling == task)
+        return wake_in_poll(exec, task);
+    return sni_likely(exec->home == sni_task_home(task)) ? wake_at_home(task)
+                                                         : wake_from_afar(task);
 }
 
 static int waker_wake_by_ref(void *data)
@@ -551,27 +565,45 @@ static bool rests(struct sni_task *task)
     return true;
 }
 
-bool sni_task_poll(struct sni_exec *exec, struct sni_task *task)
+/* It was woken again since it was queued, or cancelled: learn what led to that. */
+static SNI_NEVER_INLINE void learn(struct sni_task *task)
 {
-    /* acquire: pairs with the wake that made it ACTIVE */
-    uint64_t state = sni_atomic_load(&task->state, acquire);
-    if (sni_unlikely(state & WOKEN)) /* acquire: pairs with the wakes since */
-        state = sni_atomic_fetch_and(&task->state, ~WOKEN, acquire);
+    /* acquire: pairs with the wakes since, and with who cancelled it */
+    uint64_t state = sni_atomic_fetch_and(&task->state, ~WOKEN, acquire);
+    /* What was so before: who cancels it from here on makes it polled again. */
+    if (state & CANCELED)
+        (void)sn_future_cancel(task->future);
+}
+
+/* Not inline, as the one before: a poll that waits or yields needs less of a frame. */
+static SNI_NEVER_INLINE void end_polled(struct sni_exec *exec, struct sni_task *task, int result)
+{
+    if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
+        (void)sn_future_drop(task->future); /* a generator, which is not asked again */
+    sni_task_finish_up(task);
+    end_task(exec, task, result, REF);
+}
+
+bool sni_task_poll(struct sni_task_exec *exec, struct sni_task *task)
+{
+    /* relaxed: the queue has brought what was written before the wake that made it ACTIVE, and the
+     * frame; if there was more, learn() acquires it */
+    uint64_t state = sni_atomic_load(&task->state, relaxed);
     sni_assert_debug(state & ACTIVE, "a task is polled that is not queued");
+    exec->polling = task;
+    exec->again = false;
+    if (sni_unlikely(state & (WOKEN | CANCELED)))
+        learn(task);
     sn_waker waker = {&sni_task_wakers, task};
     sn_cx cx = {&waker};
-    /* What was so before: who cancels it from here on makes it polled again. */
-    if (sni_unlikely(state & CANCELED))
-        (void)sn_future_cancel(task->future);
     sn_poll p = sni_future_poll(task->future, &cx);
-    if (!sn_poll_pending(p)) {
-        if (sni_unlikely(task->future->state_ == SNI_FUTURE_SUSPENDED))
-            (void)sn_future_drop(task->future); /* a generator, which is not asked again */
-        sni_task_finish_up(task);
-        sni_task_end(exec, task, p.value);
-        return false;
-    }
-    return !rests(task);
+    bool again = false;
+    if (sni_unlikely(!sn_poll_pending(p)))
+        end_polled(&exec->exec, task, p.value);
+    else
+        again = exec->again || !rests(task);
+    exec->polling = NULL;
+    return again;
 }
 
 /* ---- tasks that outlive their runtime ------------------------------------------------------ */

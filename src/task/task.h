@@ -35,6 +35,10 @@
  *      most, and one thread polls it at a time. The usual wait is two read-modify-writes: the
  *      wake's, and the one after the poll. A wake is one even if it changes nothing: so the poll
  *      that clears the bit acquires what was written before any of the wakes.
+ *      A wake by the poll itself (a yield, a budget that is used up) needs none of this: the word
+ *      says ACTIVE and goes on saying it, and the thread that is told is the one that looks, when
+ *      the poll is over. So it is noted with the executor, and the task is queued again. What the
+ *      poll wrote goes to the next one by way of the queue, as when it finds WOKEN.
  *   5. A fiber is resumed by its waiter's claim alone (wait.h): it is neither ACTIVE nor WOKEN,
  *      and has no wakers. */
 #ifndef SINEW_TASK_TASK_H
@@ -158,14 +162,15 @@ struct sni_spawn {
     enum sni_task_kind kind;
     sn_task_fn *fn;
     void *arg;
-    sn_future *future; /* coroutine: inside `frame` */
+    sn_future *future;              /* coroutine: inside `frame` */
+    const sn_future_vtable *starts; /* its kind, if it is to be started, in the task; or NULL */
     void *frame;
     size_t frame_bytes;
     const sn_spawn_options *opts;
     bool is_member; /* of a group, which fills in the struct sni_member (scope.h) */
 };
 
-/* A coroutine that is started in its frame, as the macros give it. */
+/* A coroutine that is not started yet, as the macros give it. */
 struct sni_spawn sni_spawn_of_frame(const sn_future_vtable *vt, void *frame, size_t coro_at,
                                     size_t frame_bytes, const sn_spawn_options *opts);
 
@@ -259,17 +264,18 @@ int sni_task_look(sn_task *handle);
  * Returns  0; -ECANCELED, -ETIMEDOUT; -EDEADLK (misuse) as sn_join */
 int sni_task_wait(sn_task *handle);
 
-/* Poll a coroutine task that was taken from a queue.
+/* An executor of tasks; derives from sni_exec. */
+struct sni_task_exec {
+    struct sni_exec exec;     /* exec.fiber is the running fiber's task       */
+    struct sni_task *polling; /* the coroutine task that is polled, or NULL   */
+    struct sni_home *home;    /* immutable: where spawns go                   */
+    bool again;               /* `polling` was woken by this thread meanwhile */
+};
+
+/* Poll a coroutine task that was taken from a queue. `exec` is the calling thread's.
  *
  * Returns  true if it must be queued again; false if it waits or has ended */
-bool sni_task_poll(struct sni_exec *exec, struct sni_task *task);
-
-/* Executors tell which coroutine they poll; `exec` derives from sni_exec. */
-struct sni_task_exec {
-    struct sni_exec exec;     /* exec.fiber is the running fiber's task   */
-    struct sni_task *polling; /* the coroutine task that is polled        */
-    struct sni_home *home;    /* immutable: where spawns go               */
-};
+bool sni_task_poll(struct sni_task_exec *exec, struct sni_task *task);
 
 /* The task that runs on `exec`, or NULL. A coroutine's poll counts. */
 static inline struct sni_task *sni_task_running(struct sni_exec *exec)

@@ -269,7 +269,8 @@ void model_store(void *at, size_t bytes, uint64_t value, int order, const char *
     if (k->buffered == BUFFER_MAX)
         model_buffer_flush_one(thread);
     k->buffer[k->buffered++] = store;
-    if (!model_options()->store_buffers || order == __ATOMIC_SEQ_CST)
+    bool at_once = order == __ATOMIC_SEQ_CST && !planted(MODEL_PLANT_BUFFERED, function);
+    if (!model_options()->store_buffers || at_once)
         model_buffer_flush(thread);
 }
 

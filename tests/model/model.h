@@ -48,6 +48,7 @@ struct model {
 enum model_plant {
     MODEL_PLANT_NOTHING,
     MODEL_PLANT_NO_FENCE,  /* its fences are forgotten */
+    MODEL_PLANT_BUFFERED,  /* its seq_cst stores may be as late as others */
     MODEL_PLANT_SPLIT_RMW, /* its RMWs are a load, and later a store */
     MODEL_PLANT_RELAXED,   /* its orders are all relaxed */
 };

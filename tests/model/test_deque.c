@@ -123,9 +123,9 @@ TEST(deque_random_operations, .limit_s = 120)
 
 /* ---- planted mistakes ---------------------------------------------------------------------- */
 
-TEST(deque_planted_pop_without_fence_is_found_with_store_buffers)
+TEST(deque_planted_pop_by_a_late_store_is_found_with_store_buffers)
 {
-    struct model_options options = {.plant = MODEL_PLANT_NO_FENCE, .function = "sni_deque_pop"};
+    struct model_options options = {.plant = MODEL_PLANT_BUFFERED, .function = "sni_deque_pop"};
     model_holds(&two_thieves, &options); /* sequentially consistent memory does not need it */
     options.store_buffers = true;
     model_finds(&two_thieves, &options, "taken == 1");

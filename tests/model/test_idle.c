@@ -140,6 +140,19 @@ static void submit_all(void)
     }
 }
 
+/* As a worker does. */
+static void submit_all_fenced(void)
+{
+    for (unsigned i = 0; i < links; i++) {
+        MODEL_CHECK(sni_runq_push_fenced(&rings[SUBMITTER], item_make()));
+        int index = sni_idle_lacks_searcher(&idle) ? sni_idle_choose(&idle) : -1;
+        if (index < 0)
+            continue;
+        unparks++;
+        sni_parker_unpark(&parkers[index]);
+    }
+}
+
 static void check_all_run(void)
 {
     items_check();
@@ -149,12 +162,15 @@ static void check_all_run(void)
 }
 
 static const struct model submitted = {reset, {worker, worker, submit_all}, check_all_run};
+static const struct model told = {reset, {worker, worker, submit_all_fenced}, check_all_run};
 
 TEST(idle_work_is_run_by_somebody, .limit_s = 60)
 {
     links = 1;
     model_holds(&submitted, &(struct model_options){.preemptions = 3, .random = 20000});
     model_holds(&submitted, &(struct model_options){.store_buffers = true, .random = 20000});
+    model_holds(&told, &(struct model_options){.preemptions = 3, .random = 20000});
+    model_holds(&told, &(struct model_options){.store_buffers = true, .random = 20000});
 }
 
 TEST(idle_two_links_are_run_at_once_by_two_workers, .limit_s = 60)
@@ -163,6 +179,7 @@ TEST(idle_two_links_are_run_at_once_by_two_workers, .limit_s = 60)
     first_needs_second = true;
     model_holds(&submitted, &(struct model_options){.random = 50000});
     model_holds(&submitted, &(struct model_options){.store_buffers = true, .random = 50000});
+    model_holds(&told, &(struct model_options){.store_buffers = true, .random = 50000});
 }
 
 TEST(idle_three_workers_run_two_links_at_once, .limit_s = 60)
@@ -194,6 +211,24 @@ TEST(idle_planted_submit_without_fence_loses_a_wake)
     model_holds(&submitted, &options); /* sequentially consistent memory does not need it */
     options.store_buffers = true;
     model_finds(&submitted, &options, "deadlock");
+}
+
+TEST(idle_planted_push_by_a_late_store_loses_a_wake)
+{
+    links = 1;
+    struct model_options options = {.plant = MODEL_PLANT_BUFFERED,
+                                    .function = "sni_runq_push_fenced"};
+    model_holds(&told, &options); /* as above */
+    options.store_buffers = true;
+    model_finds(&told, &options, "deadlock");
+}
+
+TEST(idle_planted_push_that_publishes_nothing_is_found)
+{
+    links = 1;
+    struct model_options options = {.plant = MODEL_PLANT_RELAXED,
+                                    .function = "sni_runq_push_fenced"};
+    model_finds(&told, &options, "a race");
 }
 
 TEST(idle_planted_sleep_without_look_loses_a_wake)

@@ -237,7 +237,8 @@ static void reset_waked(void)
     handle = sni_task_handle(task);
     result = 1;
     sni_atomic_store(&resumes, 0, relaxed); /* relaxed: in setup */
-    MODEL_CHECK(!sni_task_poll(NULL, task));
+    struct sni_task_exec me = home_exec(NULL);
+    MODEL_CHECK(!sni_task_poll(&me, task));
 }
 
 static void wake(void)

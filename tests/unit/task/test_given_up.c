@@ -89,7 +89,8 @@ TEST(a_runtime_is_there_until_a_waker_has_queued_its_task)
                              .opts = &opts};
     struct sni_task *task;
     CHECK_EQ(sni_task_new(&home, NULL, &what, false, &task), 0);
-    CHECK(!sni_task_poll(NULL, task));
+    struct sni_task_exec exec = {.home = &home};
+    CHECK(!sni_task_poll(&exec, task));
 
     struct sni_thread thread;
     CHECK_EQ(sni_plat_thread_start(&thread, wake, NULL, NULL, 0), 0);

@@ -124,6 +124,20 @@ TASK_TEST(a_coroutine_is_spawned_from_a_literal)
     return 0;
 }
 
+TASK_TEST(the_frame_that_a_coroutine_is_spawned_from_is_only_read)
+{
+    (void)arg;
+    adder frame, before;
+    memset(&frame, 0x5A, sizeof(frame));
+    frame.a = 2;
+    frame.b = 3;
+    frame.out = NULL;
+    memcpy(&before, &frame, sizeof(frame));
+    CHECK_EQ(sn_join(sn_spawn_coro(adder, &frame), NULL), 5);
+    CHECK(memcmp(&before, &frame, sizeof(frame)) == 0);
+    return 0;
+}
+
 TASK_TEST(a_coroutine_can_be_spawned_that_nobody_will_join)
 {
     (void)arg;

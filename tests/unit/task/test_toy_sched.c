@@ -184,10 +184,7 @@ static void run_fiber(struct sni_task *task)
 
 static void run_coroutine(struct sni_task *task)
 {
-    toy.exec.polling = task;
-    bool again = sni_task_poll(&toy.exec.exec, task);
-    toy.exec.polling = NULL;
-    if (again)
+    if (sni_task_poll(&toy.exec, task))
         ready(task);
 }
 
