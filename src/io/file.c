@@ -262,8 +262,10 @@ static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home)
     enum bond bond = home->ops->sticky && file->is_kept ? BOND_KEPT
                      : file->ops != NULL                ? BOND_BUSY
                                                         : BOND_NONE;
-    if (bond == BOND_NONE)
+    if (bond == BOND_NONE) {
         set_home(file, NULL);
+        file->is_kept = false;
+    }
     sni_mutex_unlock(&home->lock);
     if (bond == BOND_NONE)
         sni_driver_release(home);

@@ -175,17 +175,16 @@ enum {
 struct uring {
     struct sni_driver driver; /* first: what the house sees                                  */
     struct sni_ring ring;
-    struct sni_list backlog;             /* under the lock, as all below                          */
-    struct sni_list cancels;             /* operations whose cancellation is not yet put          */
-    struct sni_list asked;               /* those whose cancellation was                          */
-    struct __kernel_timespec pause;      /* immutable: PAUSE_NS                                   */
-    int event;                           /* immutable: the eventfd, or -1 if messages do it       */
-    bool armed;                          /* the eventfd is being polled                           */
-    bool called;                         /* this reap has read somebody's call                    */
-    bool keeper_polled;                  /* the ring polls the keeper: a request is put, and its
-                                       completion was not read                               */
-    uint32_t kept;                       /* operations that wait in the keeper                    */
-    struct sni_keeper keeper;            /* its instance is opened for the first of them          */
+    struct sni_list backlog;        /* under the lock, as all below                          */
+    struct sni_list cancels;        /* operations whose cancellation is not yet put          */
+    struct sni_list asked;          /* those whose cancellation was                          */
+    struct __kernel_timespec pause; /* immutable: PAUSE_NS                                   */
+    int event;                      /* immutable: the eventfd, or -1 if messages do it       */
+    bool armed;                     /* the eventfd is being polled                           */
+    bool called;                    /* this reap has read somebody's call                    */
+    bool keeper_polled;             /* a poll of the keeper is put, and its completion not read */
+    uint32_t kept;                  /* operations that wait in the keeper                    */
+    struct sni_keeper keeper;       /* its instance is opened for the first of them          */
     struct epoll_event events[REAP_MAX]; /* of a reap of the keeper                          */
     SNI_ATOMIC(uint32_t) sleep;          /* any thread: AWAKE...                                  */
 };
