@@ -20,6 +20,17 @@ sn_future *sn_coro_start_(sn_coro *co, const sn_future_vtable *vt)
     return sni_coro_start(co, vt);
 }
 
+/* In place, but for where flash is small. */
+static inline sn_poll poll_awaited(sn_future *fut, sn_cx *cx)
+{
+#ifdef __OPTIMIZE_SIZE__
+    return sn_future_poll(fut, cx);
+#else
+    return sni_likely(fut != NULL) ? sni_future_poll(fut, cx)
+                                   : sn_future_poll(fut, cx); /* which says why not */
+#endif
+}
+
 /* False: still pending, the body returns. True: the result is in value_. */
 bool sn_coro_awaited_(sn_coro *co, sn_cx *cx)
 {
@@ -28,9 +39,7 @@ bool sn_coro_awaited_(sn_coro *co, sn_cx *cx)
         (void)sni_misuse(-EINVAL, "a coroutine awaits in its SN_FINALLY part");
         return true;
     }
-    sn_future *awaited = co->awaiting_;
-    sn_poll p = sni_likely(awaited != NULL) ? sni_future_poll(awaited, cx)
-                                            : sn_future_poll(NULL, cx); /* which says why not */
+    sn_poll p = poll_awaited(co->awaiting_, cx);
     if (sn_poll_pending(p))
         return false;
     co->awaiting_ = NULL;
