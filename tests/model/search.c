@@ -23,6 +23,11 @@ enum {
     PREEMPTIONS_DEFAULT = 2,
     EXECUTIONS_DEFAULT = 2000000,
     CHANGES = 3, /* of priorities, in a random execution */
+#ifdef SINEW_DEBUG
+    RANDOM_SHARE = 8, /* what such a build adds, assertions, the exhaustive part meets as well */
+#else
+    RANDOM_SHARE = 1,
+#endif
     VALUE = 128, /* in the record: a value of model_choose, not an actor */
 };
 
@@ -249,7 +254,7 @@ const struct model_result *model_explore(const struct model *model,
         return &search.result;
     start(RANDOM);
     uint64_t seed = options->random > 0 ? test_seed() : 0;
-    for (uint64_t i = 0; i < options->random && !search.result.failed; i++) {
+    for (uint64_t i = 0; i < options->random / RANDOM_SHARE && !search.result.failed; i++) {
         prepare_random(seed + i);
         (void)run_one(model, options);
     }
