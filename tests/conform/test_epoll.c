@@ -2,12 +2,9 @@
 /* What only the epoll driver has (R80): events in hand, and kernels without fine clocks. */
 #include "conform/conform.h"
 #include "plat/clock.h"
+#include "refuse_call.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,21 +43,6 @@ TEST(an_event_of_an_earlier_wait_does_not_end_a_later_one)
 
 /* ---- kernels without epoll_pwait2 -------------------------------------------------------- */
 
-/* From here on this process has a kernel that lacks the call `number`. */
-static void lose_call(unsigned number)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("needs a kernel with seccomp filters");
-}
-
 static void *raise_later(void *port)
 {
     raise_port(port);
@@ -69,7 +51,7 @@ static void *raise_later(void *port)
 
 TEST(an_older_kernel_counts_in_milliseconds_and_all_else_is_the_same)
 {
-    lose_call(SYS_epoll_pwait2);
+    refuse_call(SYS_epoll_pwait2, ENOSYS);
     struct sni_driver *d = open_driver();
     struct port port;
     open_port(&port, d);

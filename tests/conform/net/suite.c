@@ -4,7 +4,7 @@
  * In the rows of coroutines a call spawns one, which awaits the operation, raced with a sleep if
  * there is a deadline, and the fiber that calls joins it. So each body tests the operations too,
  * as they are used, and what they leave behind when they are dropped. */
-#include "suite.h"
+#include "on_driver.h"
 
 #include "base/atomic.h"
 
@@ -38,13 +38,7 @@ void net_run(enum net_who who, sn_io_driver io, unsigned workers, void (*body)(v
     }
     if (io == SN_IO_URING && getenv("SINEW_NET_SUITE_AUTO") != NULL)
         io_runs = io = SN_IO_AUTO; /* see test_choice.c */
-    sn_runtime *rt;
-    const sn_runtime_options opts = {
-        .io = io, .single_threaded = workers == 1, .workers = workers == 1 ? 0 : workers};
-    int rc = sn_runtime_create(&rt, &opts);
-    if (rc < 0 && io == SN_IO_URING)
-        SKIP("io_uring is not to be had here: %s", strerror(-rc));
-    CHECK_EQ(rc, 0);
+    sn_runtime *rt = runtime_on(io, workers);
     CHECK_EQ(sn_runtime_block_on(rt, run_body, &body), 0);
     CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
     sn_runtime_destroy(rt);

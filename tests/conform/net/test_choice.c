@@ -2,32 +2,14 @@
 /* Which driver a runtime gets (R80): by option, by environment, and where the system refuses
  * io_uring or epoll; and what happens when memory runs out. */
 #include "suite.h"
+#include "refuse_call.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* From here on this thread, and what it starts, gets -error from one system call. */
-static void deny(long number, int error)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("this system lets nobody filter system calls");
-}
 
 /* ---- a server -------------------------------------------------------------------------------- */
 
@@ -196,7 +178,7 @@ static void without_uring(int error)
 {
     CHECK_EQ(unsetenv("SINEW_IO"), 0);
     CHECK_EQ(unsetenv("SINEW_LOG"), 0);
-    deny(SYS_io_uring_setup, error);
+    refuse_call(SYS_io_uring_setup, error);
     for (unsigned workers = 1; workers <= 2; workers++) {
         catch_words();
         CHECK_EQ(runs_on(SN_IO_AUTO, workers), SN_IO_EPOLL);
@@ -232,8 +214,8 @@ TEST(where_epoll_is_forbidden_too_a_server_runs_on_poll)
 {
     CHECK_EQ(unsetenv("SINEW_IO"), 0);
     CHECK_EQ(setenv("SINEW_LOG", "1", 1), 0);
-    deny(SYS_io_uring_setup, EPERM);
-    deny(SYS_epoll_create1, ENOSYS);
+    refuse_call(SYS_io_uring_setup, EPERM);
+    refuse_call(SYS_epoll_create1, ENOSYS);
     catch_words();
     CHECK_EQ(runs_on(SN_IO_AUTO, 2), SN_IO_POLL);
     char *text = words();
@@ -248,7 +230,7 @@ TEST(where_io_uring_is_forbidden_all_suites_pass, .limit_s = 240)
 {
     static const char *const suites[] = {"close",  "dgram",  "fds",    "limits",
                                          "listen", "stream", "wait_fd"};
-    deny(SYS_io_uring_setup, EPERM);
+    refuse_call(SYS_io_uring_setup, EPERM);
     CHECK_EQ(setenv("SINEW_NET_SUITE_AUTO", "1", 1), 0);
     CHECK_EQ(unsetenv("SINEW_IO"), 0);
     for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {

@@ -5,13 +5,10 @@
 #include "uring_ring.h"
 
 #include "base/compiler.h"
+#include "refuse_call.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -38,21 +35,6 @@ static void forget_and_close(struct sni_driver *driver, int fds[2])
 {
     (void)sni_driver_forget(driver, fds[0]);
     close_both(fds);
-}
-
-/* From here on the call `number` fails with `error`. */
-static void refuse_call(unsigned number, unsigned error)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("needs a kernel with seccomp filters");
 }
 
 /* ---- events ----------------------------------------------------------------------------- */

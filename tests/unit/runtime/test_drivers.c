@@ -3,37 +3,14 @@
  * runtime without I/O pays for none; a refusal is answered by the next best, unless one was asked
  * for by name. Refusals are made by filters of system calls. */
 #include "unit/task/with_runtime.h"
+#include "refuse_call.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* From here on this thread, and what it starts, gets `answer` to one system call. */
-static void filter(long number, uint32_t answer)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, answer),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("this system lets nobody filter system calls");
-}
-
-static void deny(long number)
-{
-    filter(number, SECCOMP_RET_ERRNO | EPERM);
-}
 
 static int give_five(void *arg)
 {
@@ -67,26 +44,26 @@ static int run_on(sn_io_driver io, sn_task_fn *fn)
 
 TEST(a_runtime_without_io_makes_neither_a_ring_nor_an_epoll_instance)
 {
-    filter(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS);
-    filter(SYS_epoll_create1, SECCOMP_RET_KILL_PROCESS);
+    filter_call(SYS_io_uring_setup, SECCOMP_RET_KILL_PROCESS);
+    filter_call(SYS_epoll_create1, SECCOMP_RET_KILL_PROCESS);
     CHECK_EQ(run_on(SN_IO_AUTO, give_five), 5);
 }
 
 TEST(a_runtime_waits_with_the_best_driver_that_is_not_refused)
 {
     CHECK_EQ(run_on(SN_IO_AUTO, wait_for_a_byte), 6);
-    deny(SYS_io_uring_setup);
+    refuse_call(SYS_io_uring_setup, EPERM);
     CHECK_EQ(run_on(SN_IO_AUTO, wait_for_a_byte), 6);
-    deny(SYS_epoll_create1);
+    refuse_call(SYS_epoll_create1, EPERM);
     CHECK_EQ(run_on(SN_IO_AUTO, wait_for_a_byte), 6);
 }
 
 TEST(a_driver_that_was_asked_for_by_name_and_is_refused_is_an_error_of_the_creation)
 {
-    deny(SYS_io_uring_setup);
+    refuse_call(SYS_io_uring_setup, EPERM);
     int rc = run_on(SN_IO_URING, give_five);
     CHECK(rc == -EPERM || rc == -ENOSYS); /* ENOSYS: it was not built in */
-    deny(SYS_epoll_create1);
+    refuse_call(SYS_epoll_create1, EPERM);
     CHECK_EQ(run_on(SN_IO_EPOLL, give_five), -EPERM);
     CHECK_EQ(run_on(SN_IO_POLL, wait_for_a_byte), 6);
 
