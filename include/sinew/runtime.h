@@ -75,7 +75,7 @@ typedef struct sn_runtime_options {
                               up to a power of two                                            */
     size_t stack_bytes;      /* of a fiber that asks for nothing; default 64 KiB                */
     unsigned queue_capacity; /* tasks in a worker's own queue, a power of two from 2 to 65,536;
-                              default 256. What is more goes to the queue of all              */
+                              default 1024. What is more goes to the queue of all              */
     bool measure_stacks;     /* keep how deep the stacks of fibers were, by the place of their
                               spawn, see sn_runtime_stacks; costs microseconds per fiber      */
     sn_hooks hooks;          /* who wants to be told                                            */

@@ -60,6 +60,10 @@
 
 #define sni_atomic_fence(order) (SNI_ATOMIC_STEP(), __atomic_thread_fence(SNI_ORDER_##order))
 
+/* A fence for the compiler alone; the other half is a fence that another thread has the kernel put
+ * into this one (sni_plat_fence_all). */
+#define sni_atomic_half_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
 /* Strong compare and swap; `expected` is a pointer and learns what was found. */
 #define sni_atomic_cas(a, expected, v, success, failure)                            \
     (SNI_ATOMIC_STEP(), __atomic_compare_exchange_n(&(a)->raw_, (expected), (v), 0, \

@@ -37,6 +37,12 @@ static inline void sni_cpu_pause(void)
     SN_CPU_PAUSE_();
 }
 
+static inline void sni_cpu_pauses(int n)
+{
+    for (int i = 0; i < n; i++)
+        sni_cpu_pause();
+}
+
 /* Keep in this function's frame what its callers have in registers. */
 #define SNI_SPILL_REGISTERS() __builtin_unwind_init()
 

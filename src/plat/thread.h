@@ -101,6 +101,31 @@ int sni_plat_park(uint32_t *word, uint32_t expected, int64_t until_ns);
  * word by itself and went on, so a parked stranger may be woken for no reason. */
 void sni_plat_unpark(uint32_t *word, int n);
 
+/* ---- a fence in all threads ------------------------------------------------------------- */
+
+/* Ask the system for sni_plat_fence_all: once in a process, but it may be called again. That takes
+ * some microseconds while the process has one thread, and 10 to 25 ms if it has more: then it is
+ * done only if the caller is `patient`.
+ *
+ * Threads: any.
+ * Returns  0         it was granted, now or before
+ *          -EBUSY    there are other threads, and the caller is not patient
+ *          -ENOSYS   the system knows no such thing
+ *          -EPERM    it does not let us */
+int sni_plat_fence_all_prepare(bool patient);
+
+/* Every other thread of the process executes a seq_cst fence at some moment of this call, and the
+ * caller one at its beginning and at its end. So of two threads that each store and then look at
+ * what the other stored, one may do without a fence of its own, if the other calls this in between;
+ * the first then needs sni_atomic_half_fence, so that its compiler keeps the order. Takes about a
+ * microsecond, and interrupts the threads that run, so that they also do what work the kernel has
+ * put off for them.
+ *
+ * Returns  0
+ *          -EPERM    it was not prepared, or is forbidden: there was no fence
+ *          -ENOSYS   the same, as some systems say it */
+int sni_plat_fence_all(void);
+
 /* ---- waiting for some instructions ------------------------------------------------------- */
 
 /* Wait a little for another thread to do some instructions' work. `round` counts the waits for the

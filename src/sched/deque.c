@@ -30,7 +30,7 @@
  *
  * Bounded, because a growing ring must keep its old cells as long as a thief may read them, which
  * means until the end or a reclamation scheme; and because fork-join work is as deep as its tree
- * is high, not as its nodes are many, so that 256 cells are hardly ever used up. When they are,
+ * is high, not as its nodes are many, so that 1024 cells are hardly ever used up. When they are,
  * the older half, which are the largest pieces, goes to the inject queue for everybody. Its links
  * are taken one by one as a thief would: half a CAS per push in the worst case, instead of a
  * second protocol for moving top by more than one (which pop, taking without a CAS, forbids).

@@ -41,7 +41,7 @@ static SNI_ALWAYS_INLINE void wake_behind_push(struct sni_sched *sched, struct s
 }
 
 /* After any other. */
-static void wake_one(struct sni_sched *sched, struct sni_worker *by)
+static SNI_NEVER_INLINE void wake_one(struct sni_sched *sched, struct sni_worker *by)
 {
     sni_atomic_fence(seq_cst); /* as in sni_idle_submit */
     wake_behind_push(sched, by);
@@ -126,9 +126,12 @@ static SNI_NEVER_INLINE void push_back_lifo(struct sni_worker *w, struct sni_tas
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task)
 {
     if (sni_likely(w->plain && !task->special)) {
-        if (!w->wakes) {
-            if (sni_likely(sni_runq_push(&w->runq, &task->link)))
+        if (sni_hush_is_on(&w->hush)) {
+            if (sni_likely(sni_runq_push(&w->runq, &task->link))) {
+                if (sni_unlikely(!sni_hush_was_on(&w->hush)))
+                    wake_one(w->sched, w);
                 return;
+            }
         } else if (sni_likely(sni_runq_push_fenced(&w->runq, &task->link))) {
             wake_behind_push(w->sched, w);
             return;

@@ -39,6 +39,20 @@
  * it; if it comes later, it sees the RMW that went before that fence. On x86-64 the store is an
  * exchange, which takes 0.6 ns less than a store and a fence.
  *
+ * Hush. A worker beside a searcher that stays has nobody to wake, so it need not ask each time: the
+ * searcher says so in the worker's own memory, and the worker's pushes are plain stores. When the
+ * searcher is about to go it takes that back, has the kernel put a fence into all threads, and
+ * looks as it would have done anyway.
+ *
+ *     hushed push   push; look: if hushed, done; else submit, with its fence
+ *     end           hush no more (RMW); fence in all threads; search on; sleep or end as above
+ *
+ * The pusher executes that fence before its look or behind it. Before: it reads that it is hushed
+ * no more, or that another searcher hushes it, whose end is still to come; and in the first case
+ * submits. Behind: the push went before the look, so it went before the fence, and the search sees
+ * it. So a push of which nobody was told is seen by a search that begins later, made by somebody
+ * who is counted as searching from before the push until then: case 1.
+ *
  * The counts and the bits are two things, changed one after the other: a bit is set before its
  * worker is counted as sleeping, and cleared after one is no more counted. So a waker that has
  * counted on somebody finds a bit, but for one case: that sleeper leaves by itself, has counted too
@@ -206,6 +220,30 @@ void sni_idle_woken(struct sni_idle *idle, unsigned me)
     if (!take_bit(idle, me))
         sni_atomic_fetch_sub(&idle->state_, woken, relaxed);
 }
+
+/* ---- hush ----------------------------------------------------------------------------- */
+
+void sni_hush_init(struct sni_hush *hush, bool others)
+{
+    /* relaxed: others learn of it later. One that nobody takes back, if there are none */
+    sni_atomic_store(&hush->by_, others ? 0 : 1, relaxed);
+}
+
+void sni_hush_begin(struct sni_hush *hush)
+{
+    /* relaxed: who reads it early or late does nothing wrong */
+    sni_atomic_fetch_add(&hush->by_, 1, relaxed);
+}
+
+void sni_hush_end(struct sni_hush *hush)
+{
+    /* relaxed: the fence in all threads follows */
+    uint32_t before = sni_atomic_fetch_sub(&hush->by_, 1, relaxed);
+    sni_assert_debug(before > 0, "a hush ends that has not begun");
+    (void)before;
+}
+
+/* ---- what others want to know ----------------------------------------------------------- */
 
 bool sni_idle_is_asleep(const struct sni_idle *idle, unsigned worker)
 {

@@ -105,6 +105,38 @@ static inline int sni_idle_submit(struct sni_idle *idle)
     return sni_likely(!sni_idle_lacks_searcher(idle)) ? -1 : sni_idle_choose(idle);
 }
 
+/* ---- hush --------------------------------------------------------------------------------
+ * A searcher that will stay one for a while may hush a worker that queues much: until it ends that,
+ * the worker's pushes need neither a fence nor a look at who sleeps. A worker that nobody takes
+ * anything from is hushed for ever. See idle.c. */
+
+struct sni_hush {
+    SNI_ATOMIC(uint32_t) by_; /* searchers: RMW; its owner reads */
+};
+
+/* `others`: there are workers who may take what the owner queues. */
+void sni_hush_init(struct sni_hush *hush, bool others);
+
+/* Searcher: begin and end, once each. Behind one or several ends it calls sni_plat_fence_all, and
+ * looks at the queues as any searcher does; it searches until then. */
+void sni_hush_begin(struct sni_hush *hush);
+void sni_hush_end(struct sni_hush *hush);
+
+/* Owner: may the push be a plain one? And behind a plain one: was nobody to be told? If not, a
+ * hush has ended meanwhile: sni_idle_submit. */
+static inline bool sni_hush_is_on(const struct sni_hush *hush)
+{
+    /* relaxed: a choice between two ways that are right */
+    return sni_atomic_load(&hush->by_, relaxed) != 0;
+}
+
+static inline bool sni_hush_was_on(const struct sni_hush *hush)
+{
+    sni_atomic_half_fence(); /* behind the push; the other half is sni_plat_fence_all */
+    /* relaxed: as the fence says */
+    return sni_atomic_load(&hush->by_, relaxed) != 0;
+}
+
 /* ---- parker ----------------------------------------------------------------------------
  * One token per worker. An unpark leaves the token, a park consumes it; so an unpark that comes
  * first makes the next park return at once, and two of them are one. */

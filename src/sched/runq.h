@@ -26,7 +26,7 @@
 struct sni_inject;
 
 enum {
-    SNI_RUNQ_CAPACITY = 256,   /* the default; a power of two */
+    SNI_RUNQ_CAPACITY = 1024,  /* the default; a power of two */
     SNI_RUNQ_SLOT_BUDGET = 3,  /* tasks taken from the slot in a row before the ring has its turn */
     SNI_SCHED_LINE_BYTES = 64, /* words written by different threads stand this far apart */
 };

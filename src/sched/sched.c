@@ -386,6 +386,7 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     w->plain = !sched->config.lifo && !sched->config.seeded;
     w->lifo = sched->config.lifo && !sched->config.seeded;
     w->wakes = !sched->config.no_steal && sched->workers_n > 1;
+    sni_hush_init(&w->hush, w->wakes);
     w->fair_at = SNI_FAIR_TICK;
     sni_record_cache_init(&w->records, sched->arena);
     sni_stack_cache_init(&w->stacks, &sched->stacks);
@@ -464,6 +465,8 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     sched->has_counter = !config->virtual_time && !sni_valgrind_active() && sni_plat_has_counter();
     sni_atomic_store(&sched->ids, 1, relaxed);       /* relaxed: nobody else is here yet */
     sni_atomic_store(&sched->event_fd, -1, relaxed); /* relaxed: as above               */
+    bool can_hush = sched->workers_n > 1 && sni_plat_fence_all_prepare(false) == 0;
+    sni_atomic_store(&sched->can_hush, can_hush, relaxed); /* relaxed: as above         */
     int rc = sni_arena_get(&sched->arena);
     if (rc < 0)
         return rc;

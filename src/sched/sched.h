@@ -75,12 +75,14 @@ struct sni_worker {
     struct sni_sched *sched;   /* immutable                                             */
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
-    uint32_t moves_seen;       /* as a searcher: of the others' queues, see is_hurried     */
+    uint32_t moves_seen;       /* as a searcher: of the others' queues, see hurry.c       */
+    uint32_t in_vain;          /* as a searcher: waits for hurried ones, see hurry.c      */
     uint32_t look_at;          /* not before this tick the world is looked at, while busy */
     uint32_t fair_at;          /* the tick of the next look at the queue of all          */
     bool plain;                /* immutable: FIFO and not seeded                        */
     bool lifo;                 /* immutable: LIFO and not seeded                        */
     bool wakes;                /* immutable: others may take what it queues             */
+    struct sni_hush hush;      /* it need not tell others what it queues; searchers write */
     bool looking;              /* at the world: what it wakes goes behind what runs already */
     bool searching;            /* accounted as searching, see idle.h                    */
     bool all_first;            /* the queue of all came before the inbox, the last time  */
@@ -196,6 +198,7 @@ struct sni_sched {
     SNI_ATOMIC(uint64_t) told_at;    /* what sni_sched_turns was when all_asleep said so    */
     SNI_ATOMIC(uint32_t) pausing;    /* odd: workers are to stand still, see pause.c        */
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
+    SNI_ATOMIC(uint32_t) can_hush;   /* there is a fence in all threads, see hurry.c        */
     bool has_counter;                /* immutable: deadlines are made by it, see quick.h     */
     unsigned workers_n;              /* immutable                                           */
     unsigned started;                /* threads that run                                    */
@@ -304,6 +307,9 @@ void sni_embed_finish(struct sni_sched *sched);
 int sni_sched_pause(struct sni_sched *sched);
 void sni_sched_resume(struct sni_sched *sched);
 void sni_pause_here(struct sni_worker *w);
+
+/* hurry.c: a searcher waits as long as others are too fast to be robbed. */
+void sni_worker_let_hurry(struct sni_worker *w);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);

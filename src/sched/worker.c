@@ -21,12 +21,6 @@ enum {
     LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
     SPIN_ROUNDS = 200,            /* of a searcher before it sleeps  */
     SPIN_PAUSES = 20,             /* in each                         */
-    HURRY_PAUSES = 100,           /* before the second look at one that is hurried, */
-    HURRY_PAUSES_MAX = 3200,      /* and later                       */
-    HURRY_MOVES = 16,             /* of its queue in HURRY_PAUSES    */
-    HURRY_PATIENCE = 50000,       /* pauses; then it is robbed all the same */
-    HURRY_PATIENCE_DUE = 5000,    /* of one that has its own timers or descriptors to look after */
-    HURRY_WATCHED = 4,            /* queues that are looked at       */
 };
 
 struct sni_worker *sni_worker_current(void)
@@ -388,57 +382,12 @@ static void stop_searching(struct sni_worker *w)
         sni_world_wake(&sched->workers[index]);
 }
 
-static void pause_for(int pauses)
-{
-    for (int i = 0; i < pauses; i++)
-        sni_cpu_pause();
-}
-
-/* What the worker has queued and picked so far. */
-static uint32_t moves_of(const struct sni_worker *w)
-{
-    return sni_runq_moves(&w->runq) + (uint32_t)sni_probe_get(&w->probe, SNI_PROBE_lifo_hits);
-}
-
-/* Do the others run through their queues so fast that a thief would only be in their way? Tasks of
- * a hundred nanoseconds are not worth the lines of memory that would have to change cores: both
- * workers together would be slower than one. Such a queue is left alone for a while; what does
- * not move, or slowly, is there to be stolen. `pauses`: since the last look. */
-static bool is_hurried(struct sni_worker *w, int pauses)
-{
-    unsigned n = w->near_n < HURRY_WATCHED ? w->near_n : HURRY_WATCHED;
-    uint32_t moves = 0;
-    for (unsigned i = 0; i < n; i++)
-        moves += moves_of(&w->sched->workers[w->victims[i]]);
-    uint32_t moved = moves - w->moves_seen;
-    w->moves_seen = moves;
-    return moved >= (uint32_t)(HURRY_MOVES * pauses / HURRY_PAUSES) &&
-           sni_inject_len(&w->inbox) == 0;
-}
-
-/* A searcher waits while the others are hurried, for some time at most. It looks ever more rarely:
- * a look takes lines of memory away from the one it looks at, who wants them back. */
-static void let_hurry(struct sni_worker *w)
-{
-    int patience = sni_world_is_due(w) ? HURRY_PATIENCE_DUE : HURRY_PATIENCE;
-    int pauses = HURRY_PAUSES;
-    (void)is_hurried(w, pauses);
-    while (patience > 0 && !must_return(w)) {
-        pause_for(pauses);
-        if (!is_hurried(w, pauses))
-            return;
-        patience -= pauses;
-        if (pauses < HURRY_PAUSES_MAX)
-            pauses *= 2;
-    }
-}
-
 static struct sni_task *search(struct sni_worker *w)
 {
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
     if (w->searching && w->wakes && w->plain)
-        let_hurry(w);
+        sni_worker_let_hurry(w);
     int looks = sni_world_spin_rounds(w);
     int steals = w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
     bool is_last = looks == 1 && steals == 1 && w->drive != SNI_DRIVE_TURN;
@@ -451,7 +400,7 @@ static struct sni_task *search(struct sni_worker *w)
                 sni_spin_found(&w->spin, i);
             return task;
         }
-        pause_for(SPIN_PAUSES);
+        sni_cpu_pauses(SPIN_PAUSES);
     }
     if (looks > 1)
         sni_spin_missed(&w->spin);

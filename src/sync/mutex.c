@@ -148,8 +148,7 @@ static const struct sni_gate_kind mutex_kind = {
 static bool spin(sn_mutex *m, uintptr_t self)
 {
     for (int pauses = SNI_MUTEX_PAUSES; pauses <= PAUSES_MAX; pauses *= 2) {
-        for (int i = 0; i < pauses; i++)
-            sni_cpu_pause();
+        sni_cpu_pauses(pauses);
         /* relaxed: a guess; acquire: pairs with the release of whoever held it */
         uint64_t word = sni_atomic_load(&m->gate_.word_, relaxed);
         if ((word & (OWNER | SNI_GATE_LOCKED)) == 0 &&

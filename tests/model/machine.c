@@ -335,6 +335,14 @@ void sni_plat_unpark(uint32_t *word, int n)
     }
 }
 
+int sni_plat_fence_all(void)
+{
+    model_step();
+    for (int i = 0; i < machine.count; i++)
+        model_buffer_flush(i);
+    return 0;
+}
+
 void sni_plat_back_off(unsigned round)
 {
     (void)round;

@@ -48,5 +48,6 @@ void model_fence(int order, const char *function);
               SNI_ORDER_##failure, __func__)
 
 #define sni_atomic_fence(order) model_fence(SNI_ORDER_##order, __func__)
+#define sni_atomic_half_fence() ((void)0) /* a thread's steps are in the order of its program */
 
 #endif

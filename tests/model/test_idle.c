@@ -21,6 +21,7 @@ enum { WORKERS_MAX = 3, SUBMITTER = WORKERS_MAX, RINGS = WORKERS_MAX + 1, CAPACI
 static struct sni_idle idle;
 static struct sni_parker parkers[WORKERS_MAX];
 static struct sni_runq rings[RINGS];
+static struct sni_hush hush; /* the submitter's */
 static sni_runq_cell cells[RINGS][CAPACITY];
 static SNI_ATOMIC(uint32_t) run; /* links that were run */
 static unsigned links;           /* to be run in all */
@@ -33,7 +34,11 @@ static enum {
     NO_LOOK_BEFORE_PARK,     /* the re-check is forgotten */
     NO_LOOK_UNLESS_SEARCHED, /* a sleeper that was not searching does not look */
     NO_LOOK_AT_END,          /* the last searcher finds work and tells nobody */
+    NO_FENCE_IN_ALL,         /* a hush ends, and nobody executes a fence */
+    NO_LOOK_BEHIND_PUSH,     /* whether the hush has ended */
+    HUSH_NEVER_ENDS,         /* although the one who promised to stay sleeps */
 } mistake;
+static bool hushes; /* whoever searches does that first */
 static bool first_needs_second;
 static bool first_park_is_timed;
 
@@ -45,6 +50,7 @@ static void reset(void)
         sni_parker_init(&parkers[i]);
     for (int i = 0; i < RINGS; i++)
         sni_runq_init(&rings[i], cells[i], CAPACITY);
+    sni_hush_init(&hush, true);
     sni_atomic_store(&run, 0, relaxed);
     unparks = 0;
 }
@@ -94,6 +100,22 @@ static struct sni_runlink *search(unsigned me)
     return link;
 }
 
+static void end_hush(void)
+{
+    sni_hush_end(&hush);
+    if (mistake != NO_FENCE_IN_ALL)
+        MODEL_CHECK(sni_plat_fence_all() == 0);
+}
+
+/* The search of one that lets the submitter hurry before it steals. */
+static struct sni_runlink *search_late(unsigned me)
+{
+    sni_hush_begin(&hush);
+    if (mistake != HUSH_NEVER_ENDS)
+        end_hush();
+    return search(me);
+}
+
 /* Sleep until there is a reason not to. */
 static void sleep_once(unsigned me, bool searching, bool timed)
 {
@@ -114,7 +136,8 @@ static void worker(void)
         struct sni_runlink *link = sni_runq_pop(&rings[me]);
         if (link == NULL) {
             searching = searching || sni_idle_begin_search(&idle, me);
-            link = searching ? search(me) : NULL;
+            if (searching)
+                link = hushes ? search_late(me) : search(me);
         }
         if (link == NULL) {
             sleep_once(me, searching, timed);
@@ -141,15 +164,33 @@ static void submit_all(void)
 }
 
 /* As a worker does. */
+static void submit_fenced(struct sni_runlink *link)
+{
+    MODEL_CHECK(sni_runq_push_fenced(&rings[SUBMITTER], link));
+    int index = sni_idle_lacks_searcher(&idle) ? sni_idle_choose(&idle) : -1;
+    if (index < 0)
+        return;
+    unparks++;
+    sni_parker_unpark(&parkers[index]);
+}
+
 static void submit_all_fenced(void)
 {
+    for (unsigned i = 0; i < links; i++)
+        submit_fenced(item_make());
+}
+
+/* As a worker does that may be hushed. */
+static void submit_all_hushed(void)
+{
     for (unsigned i = 0; i < links; i++) {
-        MODEL_CHECK(sni_runq_push_fenced(&rings[SUBMITTER], item_make()));
-        int index = sni_idle_lacks_searcher(&idle) ? sni_idle_choose(&idle) : -1;
-        if (index < 0)
+        if (!sni_hush_is_on(&hush)) {
+            submit_fenced(item_make());
             continue;
-        unparks++;
-        sni_parker_unpark(&parkers[index]);
+        }
+        MODEL_CHECK(sni_runq_push(&rings[SUBMITTER], item_make()));
+        if (mistake != NO_LOOK_BEHIND_PUSH && !sni_hush_was_on(&hush))
+            wake_one();
     }
 }
 
@@ -163,6 +204,7 @@ static void check_all_run(void)
 
 static const struct model submitted = {reset, {worker, worker, submit_all}, check_all_run};
 static const struct model told = {reset, {worker, worker, submit_all_fenced}, check_all_run};
+static const struct model hushed = {reset, {worker, worker, submit_all_hushed}, check_all_run};
 
 TEST(idle_work_is_run_by_somebody, .limit_s = 60)
 {
@@ -202,6 +244,18 @@ TEST(idle_sleepers_may_leave_by_themselves, .limit_s = 120)
     model_holds(&submitted, &(struct model_options){.preemptions = 1, .store_buffers = true});
 }
 
+TEST(idle_hushed_submitters_need_no_fence, .limit_s = 120)
+{
+    hushes = true;
+    links = 1;
+    model_holds(&hushed, &(struct model_options){.preemptions = 3, .random = 20000});
+    model_holds(&hushed, &(struct model_options){.store_buffers = true, .random = 50000});
+    links = 2;
+    first_needs_second = true;
+    model_holds(&hushed, &(struct model_options){.random = 50000});
+    model_holds(&hushed, &(struct model_options){.store_buffers = true, .random = 50000});
+}
+
 /* ---- planted mistakes ---------------------------------------------------------------------- */
 
 TEST(idle_planted_submit_without_fence_loses_a_wake)
@@ -229,6 +283,32 @@ TEST(idle_planted_push_that_publishes_nothing_is_found)
     struct model_options options = {.plant = MODEL_PLANT_RELAXED,
                                     .function = "sni_runq_push_fenced"};
     model_finds(&told, &options, "a race");
+}
+
+/* Sequentially consistent memory needs no fence, but it needs the look. */
+TEST(idle_planted_end_of_a_hush_without_fence_loses_a_wake)
+{
+    hushes = true;
+    links = 1;
+    mistake = NO_FENCE_IN_ALL;
+    model_holds(&hushed, &(struct model_options){0});
+    model_finds(&hushed, &(struct model_options){.store_buffers = true}, "deadlock");
+}
+
+TEST(idle_planted_hushed_push_without_look_loses_a_wake)
+{
+    hushes = true;
+    links = 1;
+    mistake = NO_LOOK_BEHIND_PUSH;
+    model_finds(&hushed, &(struct model_options){0}, "deadlock");
+}
+
+TEST(idle_planted_hush_by_one_who_sleeps_loses_a_wake)
+{
+    hushes = true;
+    links = 1;
+    mistake = HUSH_NEVER_ENDS;
+    model_finds(&hushed, &(struct model_options){0}, "deadlock");
 }
 
 TEST(idle_planted_sleep_without_look_loses_a_wake)

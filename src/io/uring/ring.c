@@ -11,16 +11,16 @@
  *     COOP_TASKRUN    when the owner enters the kernel for any reason, a timer tick included.
  *                     A tick is up to 4 ms or more, with IORING_SQ_TASKRUN to be seen meanwhile.
  *
- * We take COOP_TASKRUN, and whoever reaps for a computing owner interrupts it himself
- * (sni_ring_nudge): then those pay who need it, when they need it. A membarrier is what does it:
- * it sends an interrupt to each processor that runs a thread of this process, and task work is
- * done when the interrupt returns. A signal would do the same and break the owner's system calls.
- * Measured with both threads pinned, on a virtual machine with 2 processors (medians of 51): a
- * busy owner's receive is reaped by another thread after 3.4 ms with COOP_TASKRUN alone, 50 us with
- * a nudge, 35 us on a plain ring. A process must ask once to be nudged, which takes 4 us while it
- * has one thread and 10 to 25 ms afterwards: so it is done when a ring is made at the latest, and
- * whoever will start threads that make rings says so before (sni_uring_expect). Where it is
- * refused, the tick remains.
+ * We take COOP_TASKRUN, and whoever reaps for a computing owner interrupts it himself (a *nudge*):
+ * then those pay who need it, when they need it. A fence in all threads does it
+ * (sni_plat_fence_all): it sends an interrupt to each processor that runs a thread of this
+ * process, and task work is done when the interrupt returns. A signal would do the same and break
+ * the owner's system calls. Measured with both threads pinned, on a virtual machine with 2
+ * processors (medians of 51): a busy owner's receive is reaped by another thread after 3.4 ms with
+ * COOP_TASKRUN alone, 50 us with a nudge, 35 us on a plain ring. A process must ask once to be
+ * nudged, which takes 4 us while it has one thread and 10 to 25 ms afterwards: so it is done when a
+ * ring is made at the latest, and whoever will start threads that make rings says so before
+ * (sni_uring_expect). Where it is refused, the tick remains.
  *
  * Task work belongs to the *submitting* thread, which need not be the owner: cancelling from
  * another thread submits, and takes along what the owner has put. So nobody here asks who the
@@ -33,15 +33,14 @@
 #include "io/uring/ring.h"
 
 #include "base/assert.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -176,7 +175,7 @@ int sni_ring_init(struct sni_ring *ring, const struct sni_uring_config *config,
     ring->features |= SNI_URING_KEEPER; /* as long as epoll is not refused: see uring.c */
     ring->features &= ~config->without;
     if ((ring->features & SNI_URING_COOP) != 0) /* so that the process may be nudged */
-        sni_ring_allow_nudges();
+        (void)sni_plat_fence_all_prepare(true);
     out->bits = ring->features;
     return 0;
 
@@ -290,14 +289,4 @@ int sni_ring_message(struct sni_ring *ring, uint64_t user_data)
     sqe.fd = ring->map.ring_fd;
     sqe.off = user_data;
     return io_uring_register((unsigned)-1, REGISTER_SEND_MSG_RING, &sqe, 1);
-}
-
-void sni_ring_allow_nudges(void)
-{
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-}
-
-void sni_ring_nudge(void)
-{
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }

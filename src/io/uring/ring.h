@@ -92,11 +92,4 @@ void sni_ring_sleep(struct sni_ring *ring, unsigned publ, int64_t ns);
  * Returns  0; a negative errno: not now, or (-EINVAL) this kernel cannot */
 int sni_ring_message(struct sni_ring *ring, uint64_t user_data);
 
-/* Let this process be nudged, see ring.c. Once is enough, and cheap while it has one thread. */
-void sni_ring_allow_nudges(void);
-
-/* Interrupt the threads of this process that compute, so that they do what work the kernel has
- * put off for them (IORING_SQ_TASKRUN). It happens soon, not at once. */
-void sni_ring_nudge(void);
-
 #endif

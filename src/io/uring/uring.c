@@ -129,6 +129,7 @@
 #include "io/uring/ring.h"
 #include "plat/clock.h"
 #include "plat/event.h"
+#include "plat/thread.h"
 
 #include <sinew/errno.h>
 
@@ -619,7 +620,7 @@ static unsigned uring_reap(struct sni_driver *driver)
         events = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
         push_all(u, events);
         if (events && (sni_ring_flags(&u->ring) & IORING_SQ_TASKRUN) != 0)
-            sni_ring_nudge(); /* it is not our own work that is put off: see ring.c */
+            (void)sni_plat_fence_all(); /* a nudge: the work is not our own, see ring.c */
         completed += drain(u, left, &read);
         left -= read;
     } while (read > 0 && left > 0 && (sni_ring_flags(&u->ring) & IORING_SQ_CQ_OVERFLOW) != 0);
@@ -775,8 +776,7 @@ int sni_uring_probe(struct sni_uring_features *out)
 
 void sni_uring_expect(void)
 {
-    if (sni_plat_thread_is_alone())
-        sni_ring_allow_nudges();
+    (void)sni_plat_fence_all_prepare(false);
 }
 
 int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **out)

@@ -102,8 +102,7 @@ void sni_plat_unpark(uint32_t *word, int n)
 void sni_plat_back_off(unsigned round)
 {
     if (round < PAUSE_ROUNDS) {
-        for (int i = 0; i < PAUSES << round; i++)
-            sni_cpu_pause();
+        sni_cpu_pauses(PAUSES << round);
     } else if (round < YIELD_ROUNDS) {
         (void)sched_yield();
     } else {

@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "plat/cpu.h"
 #include "plat/thread.h"
+#include "refuse_call.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,6 +23,83 @@ static void on_thread(void (*fn)(void *), void *arg, const char *name, size_t st
     struct sni_thread t;
     CHECK_EQ(sni_plat_thread_start(&t, fn, arg, name, stack_bytes), 0);
     CHECK_EQ(sni_plat_thread_join(&t), 0);
+}
+
+/* ---- a fence in all threads ------------------------------------------------------------ */
+
+TEST(a_fence_in_all_threads_must_be_asked_for_before)
+{
+    CHECK_EQ(sni_plat_fence_all(), -EPERM);
+    CHECK_EQ(sni_plat_fence_all_prepare(false), 0);
+    CHECK_EQ(sni_plat_fence_all(), 0);
+    CHECK_EQ(sni_plat_fence_all_prepare(false), 0);
+}
+
+static void want_a_fence(void *p)
+{
+    int *results = p;
+    results[0] = sni_plat_fence_all_prepare(false);
+    results[1] = sni_plat_fence_all_prepare(true);
+    results[2] = sni_plat_fence_all_prepare(false); /* it was granted by now */
+    results[3] = sni_plat_fence_all();
+}
+
+TEST(a_fence_in_all_threads_is_granted_to_one_of_several_if_it_is_patient)
+{
+    int results[4];
+    on_thread(want_a_fence, results, NULL, 0);
+    CHECK_EQ(results[0], -EBUSY);
+    CHECK_EQ(results[1], 0);
+    CHECK_EQ(results[2], 0);
+    CHECK_EQ(results[3], 0);
+}
+
+TEST(a_fence_in_all_threads_may_be_refused)
+{
+    refuse_call(SYS_membarrier, ENOSYS);
+    CHECK_EQ(sni_plat_fence_all_prepare(true), -ENOSYS);
+    CHECK_EQ(sni_plat_fence_all(), -ENOSYS);
+}
+
+/* Each stores and then looks at what the other stored, one without a fence: one sees the other. */
+static struct {
+    SNI_ATOMIC(uint32_t) round; /* which both are in */
+    SNI_ATOMIC(uint32_t) mine;
+    SNI_ATOMIC(uint32_t) theirs;
+    SNI_ATOMIC(uint32_t) seen; /* by the other thread: the round, and whether it saw `mine` */
+} meeting;
+
+enum { MEETINGS = 20000 };
+
+static void meet_without_a_fence(void *p)
+{
+    (void)p;
+    for (uint32_t round = 1; round <= MEETINGS; round++) {
+        while (sni_atomic_load(&meeting.round, acquire) != round)
+            sni_cpu_pause();
+        sni_atomic_store(&meeting.theirs, round, relaxed);
+        sni_atomic_half_fence();
+        bool saw = sni_atomic_load(&meeting.mine, relaxed) == round;
+        sni_atomic_store(&meeting.seen, 2 * round + saw, release);
+    }
+}
+
+TEST(a_fence_in_all_threads_is_one_in_each_of_them)
+{
+    struct sni_thread other;
+    CHECK_EQ(sni_plat_fence_all_prepare(false), 0);
+    CHECK_EQ(sni_plat_thread_start(&other, meet_without_a_fence, NULL, NULL, 0), 0);
+    for (uint32_t round = 1; round <= MEETINGS; round++) {
+        sni_atomic_store(&meeting.round, round, release);
+        sni_atomic_store(&meeting.mine, round, relaxed);
+        CHECK_EQ(sni_plat_fence_all(), 0);
+        bool saw = sni_atomic_load(&meeting.theirs, relaxed) == round;
+        uint32_t seen;
+        while ((seen = sni_atomic_load(&meeting.seen, acquire)) / 2 != round)
+            sni_cpu_pause();
+        CHECK(saw || seen % 2 != 0);
+    }
+    CHECK_EQ(sni_plat_thread_join(&other), 0);
 }
 
 /* ---- orders and identity -------------------------------------------------------------- */

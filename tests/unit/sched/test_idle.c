@@ -314,3 +314,26 @@ TEST(idle_workers_use_no_processor_time)
     CHECK_EQ(sni_idle_sleeping(&idle), 0);
     CHECK_EQ(sni_idle_searching(&idle), WORKERS);
 }
+
+/* ---- hush ----------------------------------------------------------------------------------- */
+
+TEST(idle_a_hush_lasts_until_the_last_searcher_has_ended_it)
+{
+    struct sni_hush hush;
+    sni_hush_init(&hush, true);
+    CHECK(!sni_hush_is_on(&hush) && !sni_hush_was_on(&hush));
+    sni_hush_begin(&hush);
+    CHECK(sni_hush_is_on(&hush) && sni_hush_was_on(&hush));
+    sni_hush_begin(&hush);
+    sni_hush_end(&hush);
+    CHECK(sni_hush_is_on(&hush) && sni_hush_was_on(&hush));
+    sni_hush_end(&hush);
+    CHECK(!sni_hush_is_on(&hush) && !sni_hush_was_on(&hush));
+}
+
+TEST(idle_one_without_others_is_hushed_for_ever)
+{
+    struct sni_hush hush;
+    sni_hush_init(&hush, false);
+    CHECK(sni_hush_is_on(&hush) && sni_hush_was_on(&hush));
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* A searcher beside a worker whose tasks are very short (R43): it hushes that worker, with or
+ * without the kernel's help nothing is lost, and what is not short is taken from it. */
+#include "harness.h"
+#include "plat/cpu.h"
+#include "refuse_call.h"
+#include "sched/sched.h"
+
+#include <sinew/sinew.h>
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+enum { BATCH = 200, ROUNDS_MAX = 200000, MEETINGS = 300 };
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static uint64_t hushes(void)
+{
+    struct sni_sched *sched = sni_worker_current()->sched;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < sched->workers_n; i++)
+        sum += sni_probe_get(&sched->workers[i].probe, SNI_PROBE_hushes);
+    return sum;
+}
+
+/* Tasks that do nothing, in batches, until somebody was hushed `wanted` times. Returns how often
+ * that was. */
+static uint64_t hurry(uint64_t wanted, int rounds)
+{
+    for (int round = 0; round < rounds && hushes() < wanted; round++) {
+        sn_task *tasks[BATCH];
+        for (int i = 0; i < BATCH; i++) {
+            tasks[i] = sn_spawn(nothing, NULL);
+            CHECK(tasks[i] != NULL);
+        }
+        for (int i = 0; i < BATCH; i++)
+            CHECK_EQ(sn_join(tasks[i], NULL), 0);
+    }
+    return hushes();
+}
+
+static void run_with_two(sn_task_fn *fn, const sn_hooks *hooks)
+{
+    sn_runtime *rt;
+    sn_runtime_options options = {.workers = 2};
+    if (hooks != NULL)
+        options.hooks = *hooks;
+    CHECK_EQ(sn_runtime_create(&rt, &options), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, fn, NULL), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    sn_runtime_destroy(rt);
+}
+
+static int be_hushed(void *arg)
+{
+    (void)arg;
+    return hurry(3, ROUNDS_MAX) >= 3 ? 0 : -1;
+}
+
+TEST(hurry_a_worker_with_short_tasks_is_hushed, .limit_s = 120)
+{
+    if (SNI_THREAD_SANITIZED || SNI_ADDRESS_SANITIZED)
+        SKIP("tasks are not short with a sanitizer");
+    if (sni_plat_fence_all_prepare(false) != 0 || sni_plat_cpu_count() < 2)
+        SKIP("no fence in all threads here, or one processor");
+    run_with_two(be_hushed, NULL);
+}
+
+/* ---- what is not short is taken by the one who stayed --------------------------------------- */
+
+static SNI_ATOMIC(uint32_t) met;
+
+static int meet(void *arg)
+{
+    (void)arg;
+    sni_atomic_store(&met, 1, release); /* release: to the one who waits */
+    return 0;
+}
+
+/* Short tasks, and then one that another worker must run, since this one does not go on before. */
+static int hurry_and_meet(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < MEETINGS; i++) {
+        (void)hurry(UINT64_MAX, 10);
+        sni_atomic_store(&met, 0, relaxed); /* relaxed: the spawn publishes it */
+        sn_task *other = sn_spawn(meet, NULL);
+        sn_task *next = sn_spawn(nothing, NULL);    /* so that the first is not in the slot */
+        while (sni_atomic_load(&met, acquire) == 0) /* acquire: pairs with the store in meet */
+            sni_cpu_pause();
+        CHECK_EQ(sn_join(other, NULL), 0);
+        CHECK_EQ(sn_join(next, NULL), 0);
+    }
+    return 0;
+}
+
+TEST(hurry_a_hushed_worker_that_gets_stuck_is_helped, .limit_s = 60)
+{
+    run_with_two(hurry_and_meet, NULL);
+}
+
+TEST(hurry_without_a_fence_in_all_threads_nobody_is_hushed, .limit_s = 60)
+{
+    refuse_call(SYS_membarrier, ENOSYS);
+    run_with_two(hurry_and_meet, NULL);
+}
+
+static void forbid(unsigned worker, void *arg)
+{
+    (void)arg;
+    (void)worker;
+    refuse_call(SYS_membarrier, EPERM);
+}
+
+TEST(hurry_a_fence_in_all_threads_that_is_forbidden_later_loses_nothing, .limit_s = 60)
+{
+    run_with_two(hurry_and_meet, &(sn_hooks){.thread_started = forbid});
+}
