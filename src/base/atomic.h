@@ -71,4 +71,7 @@
 
 #endif /* SNI_MODEL */
 
+/* A plain word that another thread may be writing: for a guess that does no harm if it is wrong. */
+#define sni_guess(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+
 #endif

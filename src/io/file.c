@@ -34,8 +34,12 @@
  * file holds its home: the memory stays, although the owner may be gone. Orders: relaxed, the locks
  * order.
  *     A file is *kept* (is_kept) from its first POLL in a home that keeps registrations (sticky).
- * It stays there until it is closed, or the driver's owner gone. POLLs of other workers of the same
- * runtime are given to the home, and those look after each other's drivers. Workers of another
+ * It stays there until it is closed, or the driver's owner gone; or several POLLs in a row have
+ * come from elsewhere in the runtime, and nobody waits at home: then its task has moved, and each
+ * event would be told to the wrong worker, who queues it, and is stolen from. POLLs of other
+ * workers of the same runtime are else given to the home, and those look after each other's
+ * drivers. What the old registration has told of and was not looked at yet is forgotten with it:
+ * the new one tells what is there. Workers of another
  * runtime must not rely on it, for a runtime without threads is turned only now and then: they ask
  * anew each time, in their own, as strays; and so is whatever else than a POLL comes from another
  * worker. Tickets in `known` are those of the home, or of an earlier one, which are older. So a
@@ -60,7 +64,10 @@
 
 #include <assert.h>
 
-enum { VAIN_TRIES = 8 }; /* in one call, before it pauses between them */
+enum {
+    VAIN_TRIES = 8, /* in one call, before it pauses between them         */
+    AWAY_MAX = 4,   /* POLLs in a row from elsewhere than a kept file's home */
+};
 
 #define CLOSED UINT64_C(1)
 #define USER   UINT64_C(2)
@@ -255,13 +262,28 @@ enum bond {
     BOND_KEPT, /* a registration is there  */
 };
 
-/* Leave the home, if nothing holds the file there. Returns what does. */
-static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home)
+/* Under the lock of the home, which keeps the file: one more POLL comes from elsewhere. */
+static bool is_drawn_away(struct sni_file *file)
+{
+    if (file->ops != NULL || ++file->away < AWAY_MAX)
+        return false;
+    file->away = 0;
+    return true;
+}
+
+/* Leave the home, if nothing holds the file there; or, if that `draws`, only a registration where
+ * hardly anybody waits. Returns what holds it; and *newest as leave_home. */
+static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home, bool draws,
+                                uint32_t *newest)
 {
     sni_mutex_lock(&home->lock);
     enum bond bond = home->ops->sticky && file->is_kept ? BOND_KEPT
                      : file->ops != NULL                ? BOND_BUSY
                                                         : BOND_NONE;
+    if (bond == BOND_KEPT && draws && is_drawn_away(file)) {
+        *newest = home->ops->forget(home, file->fd);
+        bond = BOND_NONE;
+    }
     if (bond == BOND_NONE) {
         set_home(file, NULL);
         file->is_kept = false;
@@ -294,9 +316,12 @@ static struct sni_driver *find_home(struct sni_file *file, struct sni_driver *dr
         return NULL;
     if (home == driver)
         return home;
-    enum bond bond = home != NULL ? leave_if_loose(file, home) : BOND_NONE;
+    bool draws = driver->ops->sticky && op->kind == SNI_OP_POLL &&
+                 (home == NULL || home->group == driver->group);
+    uint32_t newest = 0;
+    enum bond bond = home != NULL ? leave_if_loose(file, home, draws, &newest) : BOND_NONE;
     if (bond == BOND_NONE)
-        return make_home(file, driver, op, 0);
+        return make_home(file, driver, op, newest);
     if (bond == BOND_BUSY || !driver->ops->sticky || op->kind != SNI_OP_POLL)
         return NULL;
     if (sni_driver_is_retired(home))
@@ -353,7 +378,11 @@ int sni_file_submit(struct sni_file *file, struct sni_driver *driver, struct sni
         return submit_elsewhere(file, driver, op);
     sni_mutex_lock(&driver->lock);
     bool is_home = sni_likely(home_of(file) == driver);
-    int rc = is_home ? submit_at_home(file, driver, op) : 0;
+    int rc = 0;
+    if (is_home) {
+        file->away = 0;
+        rc = submit_at_home(file, driver, op);
+    }
     sni_mutex_unlock(&driver->lock);
     return is_home ? rc : submit_elsewhere(file, driver, op);
 }

@@ -36,6 +36,7 @@ struct sni_file {
     bool is_unborn; /* its maker only: nobody has the handle yet                               */
     bool is_kept;   /* its home had a POLL of it, and keeps a registration if it is one that
                        does; under the home's lock                                           */
+    uint8_t away;   /* POLLs in a row that came from elsewhere than its home; as is_kept        */
 };
 
 /* Make a file of a non-blocking descriptor. From here on it is the file's. `is_stream`: a read that

@@ -71,6 +71,10 @@ int sni_plat_threads_beside(unsigned known);
  * Returns  0, 1; -errno: that cannot be found out */
 int sni_plat_catches_signals(void);
 
+/* How often the calling thread was taken off a processor that it did not want to leave. A system
+ * call; 0 where the system does not tell. */
+uint64_t sni_plat_thread_preemptions(void);
+
 /* Let another thread have this processor for now, if one wants it. */
 void sni_plat_thread_yield(void);
 

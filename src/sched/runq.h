@@ -87,10 +87,17 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
 /* Owner: the oldest link, or NULL. Ends a row of slot uses. */
 static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q);
 
-/* Owner of a ring without thieves: the same, and how many are left; and the nth of these, from 0,
- * which stays there. */
-static inline struct sni_runlink *sni_runq_pop_alone(struct sni_runq *q, uint32_t *left);
-static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q, uint32_t nth);
+/* What was left in the ring behind a link that was popped. */
+struct sni_runq_rest {
+    uint32_t n;
+    uint32_t from_; /* index */
+};
+
+/* The same, and what is left; and the nth of these, from 0 to n - 1. If there are thieves, it may
+ * be somebody else's by now: a record that was a task's when it was queued. */
+static inline struct sni_runlink *sni_runq_pop_rest(struct sni_runq *q, struct sni_runq_rest *rest);
+static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
+                                                const struct sni_runq_rest *rest, uint32_t nth);
 
 /* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up. The oldest one is
  * given in *first, to be run at once; the others are appended to `into`, as far as they fit.
@@ -217,31 +224,29 @@ static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *
     return true;
 }
 
-static inline struct sni_runlink *sni_runq_pop_alone(struct sni_runq *q, uint32_t *left)
+static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_alone_(struct sni_runq *q,
+                                                                 struct sni_runq_rest *rest)
 {
     /* relaxed, all: nobody else looks */
     uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed));
     uint32_t queued = sni_runq_own_tail_(q) - real;
-    *left = 0;
     if (queued == 0)
         return NULL;
     sni_atomic_store(&q->head_, sni_runq_pack_(real + 1, real + 1), relaxed); /* as above */
     q->slot_uses_ = 0;
-    *left = queued - 1;
+    *rest = (struct sni_runq_rest){queued - 1, real + 1};
     return sni_runq_read_(q, real);
 }
 
-static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q, uint32_t nth)
+static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
+                                                const struct sni_runq_rest *rest, uint32_t nth)
 {
-    /* relaxed: nobody else looks */
-    return sni_runq_read_(q, sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed)) + nth);
+    return sni_runq_read_(q, rest->from_ + nth);
 }
 
-static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
+static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_among_(struct sni_runq *q,
+                                                                 struct sni_runq_rest *rest)
 {
-    uint32_t left;
-    if (q->alone_)
-        return sni_runq_pop_alone(q, &left);
     uint32_t tail = sni_runq_own_tail_(q);
     /* relaxed: the owner reads nothing that thieves wrote on the strength of it, see 4 */
     uint64_t head = sni_atomic_load(&q->head_, relaxed);
@@ -257,9 +262,23 @@ static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
         if (sni_likely(sni_atomic_cas(&q->head_, &head, next, release, relaxed))) {
             if (q->slot_uses_ != 0)
                 q->slot_uses_ = 0;
+            *rest = (struct sni_runq_rest){tail - real - 1, real + 1};
             return link;
         }
     }
+}
+
+static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_rest(struct sni_runq *q,
+                                                               struct sni_runq_rest *rest)
+{
+    rest->n = 0;
+    return q->alone_ ? sni_runq_pop_alone_(q, rest) : sni_runq_pop_among_(q, rest);
+}
+
+static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
+{
+    struct sni_runq_rest rest;
+    return sni_runq_pop_rest(q, &rest);
 }
 
 static inline struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link)

@@ -344,14 +344,16 @@ static inline bool sni_worker_is_usual(const struct sni_worker *w)
 /* Where many take turns, their memory is no longer in the nearest cache when their turn comes, and
  * a switch would wait for three lines one after another: the task's two, and that of its stack,
  * whose address is in the second. So they are asked for some turns ahead, the stack's when the
- * task's should be there. Where few do, it would only be in the way. Not where there are thieves:
- * a task that is seen in the ring may be somebody else's by now. */
-static SNI_ALWAYS_INLINE void sni_worker_fetch_ahead(const struct sni_worker *w)
+ * task's should be there. Where few do, it would only be in the way. A thief may have taken what is
+ * looked at, and run it, and another task may be there: then the wrong memory is asked for. */
+static SNI_ALWAYS_INLINE void sni_worker_fetch_ahead(const struct sni_worker *w,
+                                                     const struct sni_runq_rest *rest)
 {
-    const struct sni_runlink *soon = sni_runq_peek(&w->runq, SNI_FETCH_STACK);
-    const struct sni_runlink *later = sni_runq_peek(&w->runq, SNI_FETCH_TASK);
+    const struct sni_runlink *soon = sni_runq_peek(&w->runq, rest, SNI_FETCH_STACK);
+    const struct sni_runlink *later = sni_runq_peek(&w->runq, rest, SNI_FETCH_TASK);
     const struct sni_task *task = sni_container_of(later, struct sni_task, link);
-    sni_prefetch(sni_container_of(soon, struct sni_task, link)->context.sp);
+    if (!SNI_THREAD_SANITIZED) /* which would call the guess a race */
+        sni_prefetch(sni_guess(sni_container_of(soon, struct sni_task, link)->context.sp));
     sni_prefetch(task);
     sni_prefetch(&task->context);
 }
@@ -359,12 +361,10 @@ static SNI_ALWAYS_INLINE void sni_worker_fetch_ahead(const struct sni_worker *w)
 /* The oldest in the ring. */
 static SNI_ALWAYS_INLINE struct sni_runlink *sni_worker_pop(struct sni_worker *w)
 {
-    if (!sni_runq_is_alone(&w->runq))
-        return sni_runq_pop(&w->runq);
-    uint32_t left;
-    struct sni_runlink *link = sni_runq_pop_alone(&w->runq, &left);
-    if (sni_unlikely(left >= SNI_FETCH_MANY))
-        sni_worker_fetch_ahead(w);
+    struct sni_runq_rest rest;
+    struct sni_runlink *link = sni_runq_pop_rest(&w->runq, &rest);
+    if (sni_unlikely(rest.n >= SNI_FETCH_MANY))
+        sni_worker_fetch_ahead(w, &rest);
     return link;
 }
 

@@ -11,11 +11,17 @@
  * at once if they were many and slowly if they were few, and about twice as many are made. For a
  * server whose clients answer within some looks, and then not at all because somebody else has
  * their processor, each such time would otherwise cost as much as ten answers. If it sleeps and
- * should not have, it looks twice as long the next time. */
+ * should not have, it looks twice as long the next time.
+ *
+ * Where others want the processor, spinning is no use at all: those we wait for are perhaps among
+ * them, and cannot run before we stop. A thread that gives its processor up now and then is not
+ * taken off it; so if it was taken off lately, there is a crowd, and the worker is *shy*: it sleeps
+ * at once, some times, before it tries again. */
 #ifndef SINEW_SCHED_SPIN_H
 #define SINEW_SCHED_SPIN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
     SNI_SPIN_MAX = 150,      /* looks before sleeping                                    */
@@ -23,6 +29,7 @@ enum {
     SNI_SPIN_CREDIT_MAX = 8, /* times that nothing came                                  */
     SNI_SPIN_TRY = 16,       /* without credit: every so many sleeps it is tried         */
     SNI_SPIN_FADES = 8,      /* the part of what was too much that is forgotten each time */
+    SNI_SPIN_SHY = 32,       /* sleeps without a spin, after one in a crowd              */
     SNI_SPIN_USUAL_MAX = (SNI_SPIN_MAX - SNI_SPIN_MORE) / 2,
 };
 
@@ -31,12 +38,34 @@ struct sni_spin {
     int credit;
     int skipped; /* sleeps without credit, since the last try */
     int usual;   /* looks that it took */
+    int shy;     /* sleeps without a spin that are to come */
+    uint64_t preempted;
 };
 
 /* Nothing is known yet. */
 static inline void sni_spin_init(struct sni_spin *spin)
 {
     *spin = (struct sni_spin){.usual = SNI_SPIN_USUAL_MAX};
+}
+
+/* Is the next sleep to come without a spin? */
+static inline bool sni_spin_is_shy(struct sni_spin *spin)
+{
+    if (spin->shy == 0)
+        return false;
+    spin->shy--;
+    return true;
+}
+
+/* While it spins: its thread was taken off a processor so many times, since it began. True: since
+ * the last call, too. */
+static inline bool sni_spin_is_crowded(struct sni_spin *spin, uint64_t preempted)
+{
+    bool crowded = preempted != spin->preempted;
+    spin->preempted = preempted;
+    if (crowded)
+        spin->shy = SNI_SPIN_SHY;
+    return crowded;
 }
 
 /* How often to look before the sleep that is to come, at least once. */

@@ -21,6 +21,7 @@ enum {
     LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
     SPIN_ROUNDS = 200,            /* of a searcher before it sleeps  */
     SPIN_PAUSES = 20,             /* in each                         */
+    SPIN_CROWD = 8,               /* the one in which it asks whether others want its processor */
 };
 
 struct sni_worker *sni_worker_current(void)
@@ -388,8 +389,9 @@ static struct sni_task *search(struct sni_worker *w)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
     if (w->searching && w->wakes && w->plain)
         sni_worker_let_hurry(w);
-    int looks = sni_world_spin_rounds(w);
-    int steals = w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
+    bool shy = sni_spin_is_shy(&w->spin);
+    int looks = shy ? 1 : sni_world_spin_rounds(w);
+    int steals = !shy && w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
     bool is_last = looks == 1 && steals == 1 && w->drive != SNI_DRIVE_TURN;
     for (int i = 0; (i < looks || i < steals) && !must_return(w); i++) {
         if (i < looks)
@@ -400,6 +402,8 @@ static struct sni_task *search(struct sni_worker *w)
                 sni_spin_found(&w->spin, i);
             return task;
         }
+        if (i == SPIN_CROWD && sni_spin_is_crowded(&w->spin, sni_plat_thread_preemptions()))
+            break;
         sni_cpu_pauses(SPIN_PAUSES);
     }
     if (looks > 1)

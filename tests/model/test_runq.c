@@ -240,7 +240,8 @@ TEST(runq_slot_against_two_thieves)
 
 TEST(runq_planted_pop_without_compare_and_swap_is_found)
 {
-    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "sni_runq_pop"};
+    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW,
+                                    .function = "sni_runq_pop_among_"};
     model_finds(&one_thief, &options, "taken == 1");
 }
 

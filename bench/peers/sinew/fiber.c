@@ -400,6 +400,7 @@ static int listener(void *arg)
  * So a second, dummy wake follows at once and pushes it into the queue that they steal from. */
 static int wake(void *arg)
 {
+    yard_check(yard_arg("workers", 1) > 1, "two workers");
     int64_t n = yard_arg("n", 2000);
     int64_t gap_ns = yard_arg("gap_us", 200) * 1000;
     uint32_t *latency = yard_alloc(n, sizeof(*latency));

@@ -23,6 +23,7 @@
 #if defined(__GLIBC__)
 #include <sys/single_threaded.h>
 #endif
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -122,6 +123,12 @@ int sni_plat_thread_join(struct sni_thread *t)
 uint64_t sni_plat_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);
+}
+
+uint64_t sni_plat_thread_preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
 }
 
 bool sni_plat_thread_is_alone(void)

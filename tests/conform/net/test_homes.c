@@ -6,6 +6,8 @@
 #include "suite.h"
 
 #include "base/compiler.h"
+#include "net/sock.h"
+#include "sched/sched.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -140,6 +142,99 @@ DRIVER_TEST(a_close_of_what_a_coroutine_waits_for_is_seen_at_the_other_end)
         CHECK_EQ(sn_join(reader, NULL), -EBADF);
         CHECK_EQ(sn_close(ends[0]), 0);
     }
+    sn_runtime_destroy(rt);
+}
+
+/* ---- a home that moves ----------------------------------------------------------------------- */
+
+enum { STATIONS = 2, MOVES = 200, READS_MAX = 8, READS_THAT_MOVE = 5 };
+
+/* A reader that stays on its worker, and reads when it is its turn. */
+static struct station {
+    sn_sem turn;
+    int reads; /* 0: it is over */
+    sn_task *reader;
+    struct sni_worker *worker;
+} stations[STATIONS];
+static sn_sem read_all;
+static SNI_ATOMIC(uint32_t) arrived;
+
+static int read_in_turn(void *arg)
+{
+    struct station *s = arg;
+    char byte;
+    s->worker = sni_worker_current();
+    for (;;) {
+        CHECK_EQ(sn_sem_acquire(&s->turn, 1, SN_FOREVER), 0);
+        if (s->reads == 0)
+            return 0;
+        for (int i = 0; i < s->reads; i++) {
+            CHECK_EQ(sn_conn_wait(ends[1], SN_READABLE, SN_FOREVER), SN_READABLE);
+            CHECK_EQ(sn_read(ends[1], &byte, 1, SN_FOREVER), 1);
+        }
+        CHECK_EQ(sn_sem_release(&read_all, 1), 0);
+    }
+}
+
+/* One on each worker, since none goes on before all are there. */
+static int open_station(void *arg)
+{
+    struct station *s = arg;
+    sni_atomic_fetch_add(&arrived, 1, relaxed);           /* relaxed: a count */
+    while (sni_atomic_load(&arrived, relaxed) < STATIONS) /* relaxed: as above */
+        sni_cpu_pause();
+    s->reader = sn_spawn(read_in_turn, s, .local = true);
+    CHECK(s->reader != NULL);
+    return 0;
+}
+
+static const struct sni_driver *home_of_reads(void)
+{
+    struct sni_file *file;
+    CHECK_EQ(sni_file_use(sni_sock_handle(ends[1]), SNI_CONNS, &file), 0);
+    const struct sni_driver *home = sni_atomic_load(&file->record.own, relaxed); /* all wait */
+    sni_file_unuse(file);
+    return home;
+}
+
+static void read_at(struct station *s, int reads, bool slowly)
+{
+    s->reads = reads;
+    CHECK_EQ(sn_sem_release(&s->turn, 1), 0);
+    for (int i = 0; i < reads; i++) {
+        if (slowly && i % 2 == 0)
+            let_them_wait();
+        CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1);
+    }
+    CHECK_EQ(sn_sem_acquire(&read_all, 1, SN_FOREVER), 0);
+}
+
+/* Its waits in a row come from another worker than its home's: the home follows, and nothing that
+ * was told to the old one is missed. */
+DRIVER_TEST(a_socket_follows_its_reader_to_another_worker)
+{
+    struct sni_rand rand;
+    sn_task *openers[STATIONS];
+    sn_runtime *rt = runtime_on(io, STATIONS);
+    sni_rand_init(&rand, test_seed());
+    tcp_pair(ends);
+    for (int i = 0; i < STATIONS; i++)
+        openers[i] = sn_runtime_spawn(rt, open_station, &stations[i]);
+    for (int i = 0; i < STATIONS; i++)
+        CHECK_EQ(sn_join(openers[i], NULL), 0);
+    for (int move = 0; move < MOVES; move++) {
+        struct station *s = &stations[sni_rand_below(&rand, STATIONS)];
+        int reads = 1 + (int)sni_rand_below(&rand, READS_MAX);
+        read_at(s, reads, sni_rand_below(&rand, 8) == 0);
+        if (io != SN_IO_POLL && reads >= READS_THAT_MOVE) /* relaxed: its worker has told us */
+            CHECK_PTR_EQ(home_of_reads(), sni_atomic_load(&s->worker->driver, relaxed));
+    }
+    for (int i = 0; i < STATIONS; i++) {
+        stations[i].reads = 0;
+        CHECK_EQ(sn_sem_release(&stations[i].turn, 1), 0);
+        CHECK_EQ(sn_join(stations[i].reader, NULL), 0);
+    }
+    close_pair(ends);
     sn_runtime_destroy(rt);
 }
 

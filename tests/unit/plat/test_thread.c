@@ -25,6 +25,36 @@ static void on_thread(void (*fn)(void *), void *arg, const char *name, size_t st
     CHECK_EQ(sni_plat_thread_join(&t), 0);
 }
 
+/* ---- a crowd ----------------------------------------------------------------------------- */
+
+static void burn(void *stop)
+{
+    CHECK_EQ(sni_plat_thread_pin(sni_plat_cpu_nth(0)), 0);
+    SNI_ATOMIC(uint32_t) *word = stop;
+    while (sni_atomic_load(word, relaxed) == 0) /* relaxed: a flag */
+        continue;
+}
+
+static void burn_until_preempted(void *stop)
+{
+    SNI_ATOMIC(uint32_t) *word = stop;
+    CHECK_EQ(sni_plat_thread_pin(sni_plat_cpu_nth(0)), 0);
+    uint64_t before = sni_plat_thread_preemptions();
+    while (sni_plat_thread_preemptions() < before + 3)
+        continue;
+    sni_atomic_store(word, 1, relaxed); /* relaxed: as above */
+}
+
+TEST(two_threads_that_want_one_processor_are_taken_off_it, .limit_s = 30)
+{
+    struct sni_thread threads[2];
+    static SNI_ATOMIC(uint32_t) stop;
+    CHECK_EQ(sni_plat_thread_start(&threads[0], burn, &stop, NULL, 0), 0);
+    CHECK_EQ(sni_plat_thread_start(&threads[1], burn_until_preempted, &stop, NULL, 0), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(sni_plat_thread_join(&threads[i]), 0);
+}
+
 /* ---- a fence in all threads ------------------------------------------------------------ */
 
 TEST(a_fence_in_all_threads_must_be_asked_for_before)

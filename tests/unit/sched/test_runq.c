@@ -84,24 +84,32 @@ TEST(a_runq_goes_on_when_its_indices_wrap)
     }
 }
 
-TEST(a_runq_without_thieves_tells_what_is_left_and_shows_it)
+/* `alone`: without thieves. */
+static void pop_and_see_the_rest(uint32_t start, bool alone)
+{
+    struct sni_runq_rest rest = {77, 77};
+    start_at(start);
+    if (alone)
+        sni_runq_set_alone(&q);
+    CHECK_EQ(sni_runq_is_alone(&q), alone);
+    push(0, CAPACITY);
+    for (unsigned i = 0; i < CAPACITY; i++) {
+        CHECK_PTR_EQ(sni_runq_pop_rest(&q, &rest), &links[i]);
+        CHECK_EQ(rest.n, CAPACITY - 1 - i);
+        for (unsigned nth = 0; nth < rest.n; nth++)
+            CHECK_PTR_EQ(sni_runq_peek(&q, &rest, nth), &links[i + 1 + nth]);
+    }
+    rest.n = 77;
+    CHECK_PTR_EQ(sni_runq_pop_rest(&q, &rest), NULL);
+    CHECK_EQ(rest.n, 0);
+}
+
+TEST(a_runq_tells_what_is_left_and_shows_it)
 {
     static const uint32_t starts[] = {0, UINT32_MAX - 2};
     for (int k = 0; k < 2; k++) {
-        start_at(starts[k]);
-        sni_runq_set_alone(&q);
-        CHECK(sni_runq_is_alone(&q) && !sni_runq_is_alone(&other));
-        push(0, CAPACITY);
-        uint32_t left = 77;
-        for (unsigned i = 0; i < CAPACITY; i++) {
-            CHECK_PTR_EQ(sni_runq_pop_alone(&q, &left), &links[i]);
-            CHECK_EQ(left, CAPACITY - 1 - i);
-            for (unsigned nth = 0; nth < left; nth++)
-                CHECK_PTR_EQ(sni_runq_peek(&q, nth), &links[i + 1 + nth]);
-        }
-        left = 77;
-        CHECK_PTR_EQ(sni_runq_pop_alone(&q, &left), NULL);
-        CHECK_EQ(left, 0);
+        pop_and_see_the_rest(starts[k], true);
+        pop_and_see_the_rest(starts[k], false);
     }
 }
 

@@ -85,3 +85,18 @@ TEST(some_misses_do_not_end_what_has_paid)
     }
     CHECK(sni_spin_looks(&spin) == 1);
 }
+
+TEST(who_was_taken_off_its_processor_while_it_spun_is_shy_for_a_while)
+{
+    struct sni_spin spin = fresh();
+    (void)sni_spin_is_crowded(&spin, 5); /* what happened before does not matter much */
+    while (sni_spin_is_shy(&spin))
+        continue;
+    CHECK(!sni_spin_is_crowded(&spin, 5));
+    CHECK(!sni_spin_is_shy(&spin));
+    CHECK(sni_spin_is_crowded(&spin, 6));
+    for (int i = 0; i < SNI_SPIN_SHY; i++)
+        CHECK(sni_spin_is_shy(&spin));
+    CHECK(!sni_spin_is_shy(&spin));
+    CHECK(!sni_spin_is_crowded(&spin, 6));
+}
