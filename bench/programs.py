@@ -102,7 +102,7 @@ class Programs:
     """The peers that can be run here, and how."""
 
     def __init__(self, build, say):
-        self.native = os.path.join(build, "bench")
+        self.native = os.path.join(os.path.abspath(build), "bench")  # tools run in the peers' folders
         self.folder = os.path.join(self.native, "peers")
         self.say = say
         self.prefix = {}  # name: the words before those of the workload
