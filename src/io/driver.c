@@ -50,7 +50,7 @@ void sni_op_complete(struct sni_op *op, ptrdiff_t result)
 
 void sni_driver_init(struct sni_driver *driver, const struct sni_driver_ops *ops)
 {
-    *driver = (struct sni_driver){.ops = ops, .holders = {1}};
+    *driver = (struct sni_driver){.ops = ops, .holders = {1}, .crowd = {UINT32_MAX}};
     sni_list_init(&driver->all);
 }
 
@@ -301,6 +301,17 @@ bool sni_driver_is_retired(struct sni_driver *driver)
 uint32_t sni_driver_pending(const struct sni_driver *driver)
 {
     return sni_atomic_load(&driver->pending, relaxed); /* relaxed: a moment's number */
+}
+
+void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd)
+{
+    sni_atomic_store(&driver->crowd, crowd, relaxed); /* relaxed: for a choice of two right ways */
+}
+
+bool sni_driver_is_crowded(const struct sni_driver *driver)
+{
+    /* relaxed: as above */
+    return sni_driver_pending(driver) >= sni_atomic_load(&driver->crowd, relaxed);
 }
 
 int sni_driver_fd(const struct sni_driver *driver)

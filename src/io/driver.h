@@ -123,6 +123,9 @@ struct sni_driver {
     bool retired;                 /* under the lock: its owner has gone, nobody turns it        */
     struct sni_list all;          /* operations it has, in the order of their submission       */
     SNI_ATOMIC(uint32_t) pending; /* their number; changed under the lock, read by anybody     */
+    SNI_ATOMIC(uint32_t)
+    crowd; /* so many that bytes are better waited for by a POLL than by an
+                                     operation that receives them; changed as `pending` is     */
 };
 
 /* ---- what the rest of the house calls --------------------------------------------------- */
@@ -199,5 +202,9 @@ void sni_driver_hush(struct sni_driver *driver);
 
 /* How many operations it has now. */
 uint32_t sni_driver_pending(const struct sni_driver *driver);
+
+/* From how many on there is a crowd; UINT32_MAX, as at first: never. */
+void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd);
+bool sni_driver_is_crowded(const struct sni_driver *driver);
 
 #endif

@@ -34,18 +34,20 @@
  * file holds its home: the memory stays, although the owner may be gone. Orders: relaxed, the locks
  * order.
  *     A file is *kept* (is_kept) from its first POLL in a home that keeps registrations (sticky).
- * It stays there until it is closed, or the driver's owner gone; or several POLLs in a row have
- * come from elsewhere in the runtime, and nobody waits at home: then its task has moved, and each
- * event would be told to the wrong worker, who queues it, and is stolen from. POLLs of other
- * workers of the same runtime are else given to the home, and those look after each other's
- * drivers. What the old registration has told of and was not looked at yet is forgotten with it:
- * the new one tells what is there. Workers of another
- * runtime must not rely on it, for a runtime without threads is turned only now and then: they ask
- * anew each time, in their own, as strays; and so is whatever else than a POLL comes from another
- * worker. Tickets in `known` are those of the home, or of an earlier one, which are older. So a
- * kept file changes its home with a POLL, which hands the newest ticket on, and only to a driver
- * that keeps it again. A file that is not kept has its home where its last operation came from:
- * when one comes from elsewhere, and none is left, the home changes.
+ * It stays there until it is closed, or the driver's owner gone; or a POLL comes from elsewhere in
+ * the runtime, nobody waits at home, and it is one of several in a row, or from a worker that has
+ * clearly less to look after. In the first case its task has moved, and each event would be told to
+ * the wrong worker, who queues it, and is stolen from. In the second that one has stolen it because
+ * it had nothing to do: of two workers under load each serves its connections as quickly as it can,
+ * and those of the one that has more of them are served more rarely. POLLs of other workers of the
+ * same runtime are else given to the home, and those look after each other's drivers. What the old
+ * registration has told of and was not looked at yet is forgotten with it: the new one tells what
+ * is there. Workers of another runtime must not rely on it, for a runtime without threads is turned
+ * only now and then: they ask anew each time, in their own, as strays; and so is whatever else than
+ * a POLL comes from another worker. Tickets in `known` are those of the home, or of an earlier one,
+ * which are older. So a kept file changes its home with a POLL, which hands the newest ticket on,
+ * and only to a driver that keeps it again. A file that is not kept has its home where its last
+ * operation came from: when one comes from elsewhere, and none is left, the home changes.
  *
  * Abandoned. A fiber of a runtime that was shut down never goes on: its operation is taken back,
  * and its use of the file ends (sni_lent). A file that nobody else knows yet is closed.
@@ -65,8 +67,10 @@
 #include <assert.h>
 
 enum {
-    VAIN_TRIES = 8, /* in one call, before it pauses between them         */
-    AWAY_MAX = 4,   /* POLLs in a row from elsewhere than a kept file's home */
+    VAIN_TRIES = 8,     /* in one call, before it pauses between them              */
+    AWAY_MAX = 4,       /* POLLs in a row from elsewhere than a kept file's home    */
+    LIGHTER_PART = 8,   /* a driver has less to look after than another, if it is by */
+    LIGHTER_LEAST = 16, /* that part of its own and so many operations              */
 };
 
 #define CLOSED UINT64_C(1)
@@ -262,25 +266,34 @@ enum bond {
     BOND_KEPT, /* a registration is there  */
 };
 
-/* Under the lock of the home, which keeps the file: one more POLL comes from elsewhere. */
-static bool is_drawn_away(struct sni_file *file)
+/* Has `driver` clearly less to look after than `home`? */
+static bool is_lighter(const struct sni_driver *driver, const struct sni_driver *home)
 {
-    if (file->ops != NULL || ++file->away < AWAY_MAX)
+    uint32_t here = sni_driver_pending(driver);
+    return here + here / LIGHTER_PART + LIGHTER_LEAST < sni_driver_pending(home);
+}
+
+/* Under the lock of the home, which keeps the file: one more POLL comes from elsewhere, from the
+ * worker of `driver`. */
+static bool is_drawn_away(struct sni_file *file, const struct sni_driver *driver,
+                          const struct sni_driver *home)
+{
+    if (file->ops != NULL || (++file->away < AWAY_MAX && !is_lighter(driver, home)))
         return false;
     file->away = 0;
     return true;
 }
 
-/* Leave the home, if nothing holds the file there; or, if that `draws`, only a registration where
- * hardly anybody waits. Returns what holds it; and *newest as leave_home. */
-static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home, bool draws,
-                                uint32_t *newest)
+/* Leave the home, if nothing holds the file there; or only a registration, and `driver`, if it is
+ * not NULL, draws it away. Returns what holds it; and *newest as leave_home. */
+static enum bond leave_if_loose(struct sni_file *file, struct sni_driver *home,
+                                const struct sni_driver *driver, uint32_t *newest)
 {
     sni_mutex_lock(&home->lock);
     enum bond bond = home->ops->sticky && file->is_kept ? BOND_KEPT
                      : file->ops != NULL                ? BOND_BUSY
                                                         : BOND_NONE;
-    if (bond == BOND_KEPT && draws && is_drawn_away(file)) {
+    if (bond == BOND_KEPT && driver != NULL && is_drawn_away(file, driver, home)) {
         *newest = home->ops->forget(home, file->fd);
         bond = BOND_NONE;
     }
@@ -316,10 +329,12 @@ static struct sni_driver *find_home(struct sni_file *file, struct sni_driver *dr
         return NULL;
     if (home == driver)
         return home;
-    bool draws = driver->ops->sticky && op->kind == SNI_OP_POLL &&
-                 (home == NULL || home->group == driver->group);
     uint32_t newest = 0;
-    enum bond bond = home != NULL ? leave_if_loose(file, home, draws, &newest) : BOND_NONE;
+    enum bond bond = BOND_NONE;
+    if (home != NULL) {
+        bool draws = driver->ops->sticky && op->kind == SNI_OP_POLL && home->group == driver->group;
+        bond = leave_if_loose(file, home, draws ? driver : NULL, &newest);
+    }
     if (bond == BOND_NONE)
         return make_home(file, driver, op, newest);
     if (bond == BOND_BUSY || !driver->ops->sticky || op->kind != SNI_OP_POLL)
@@ -555,6 +570,16 @@ static ptrdiff_t unless_there(ptrdiff_t got, int fd, unsigned events, sn_deadlin
     return there == -ETIMEDOUT ? got : there;
 }
 
+/* Does the driver do `op`, or is it waited for until the caller can? Bytes are waited for where the
+ * file is registered anyway (it has a ticket), and with a driver that has many to wait for. */
+static bool is_driver_s(const struct sni_driver *driver, const struct sni_op *op, uint32_t ticket)
+{
+    if (driver == NULL || op->is_polled || (driver->ops->native & 1u << op->kind) == 0)
+        return false;
+    bool receives = op->kind == SNI_OP_RECV || op->kind == SNI_OP_RECVMSG;
+    return !receives || (ticket == 0 && !sni_driver_is_crowded(driver));
+}
+
 /* One wait for what `op` needs; `is_guess`: it was not tried, see "Dry". Returns its result if the
  * driver did it; 0 and *again: try again; else -errno. */
 static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t ticket, bool is_guess,
@@ -569,8 +594,7 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
         return rc;
     enum sni_direction way = direction_of[op->kind];
     op->fd = file->fd;
-    if (place.driver != NULL && !op->is_polled &&
-        (place.driver->ops->native & 1u << op->kind) != 0) {
+    if (is_driver_s(place.driver, op, ticket)) {
         ptrdiff_t result = wait_as_fiber(file, &place, op, until);
         sni_file_note_ready(file, way, 0);
         sni_file_tried(file, way, result, op->bytes, 0);

@@ -129,6 +129,13 @@ static inline void sni_op_init_move(struct sni_op *op, enum sni_op_kind kind, vo
     op->bytes = bytes;
 }
 
+/* It will be completed soon: fetch it into the cache. Anything may be there. */
+static inline void sni_op_prefetch(const struct sni_op *op)
+{
+    sni_prefetch(op);
+    sni_prefetch((const char *)op + 64);
+}
+
 /* States of an operation that all drivers share; a driver's own follow. */
 enum {
     SNI_OP_IDLE,     /* not submitted                    */

@@ -72,6 +72,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+enum {
+    FETCH_OP = 2,   /* events ahead of the one that is processed: its operation is fetched */
+    FETCH_SLOT = 4, /* likewise its slot: earlier, since the operation is found by it      */
+};
+
 static const uint32_t kept_events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
 
 static struct sni_op *op_of(struct sni_list *link)
@@ -415,11 +420,28 @@ static inline unsigned process(struct sni_keeper *k, const struct epoll_event *e
                                       : stranger_event(k, slot, fd, told);
 }
 
+/* Fetch into the cache what the events from `next` on will need: of one the slot, and of one that
+ * comes sooner, whose slot is there by now, the operation that waits. */
+static inline void fetch_ahead(struct sni_keeper *k, const struct epoll_event *events, int count,
+                               int next)
+{
+    if (next + FETCH_SLOT < count)
+        sni_prefetch(sni_slots_find(&k->slots, (int)(uint32_t)events[next + FETCH_SLOT].data.u64));
+    if (next + FETCH_OP >= count)
+        return;
+    const struct sni_slot *slot =
+        sni_slots_find(&k->slots, (int)(uint32_t)events[next + FETCH_OP].data.u64);
+    if (sni_likely(slot != NULL))
+        sni_op_prefetch(op_of(slot->waiters.next));
+}
+
 unsigned sni_keeper_process(struct sni_keeper *k, const struct epoll_event *events, int count)
 {
     unsigned completed = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        fetch_ahead(k, events, count, i);
         completed += process(k, &events[i]);
+    }
     return completed;
 }
 

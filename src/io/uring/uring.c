@@ -72,6 +72,11 @@
  * first wait. What epoll does not take, now or ever, is an operation of the ring as any other, and
  * gives no tickets. After the driver has retired the table stays, for the newest tickets.
  *
+ * Crowds. A request that waits to receive holds memory of the kernel's, a dozen lines of it, which
+ * are no more at hand when their turn comes if thousands wait; a registration holds three. So from
+ * CROWD operations on, files are told to wait for readiness and to receive by themselves
+ * (sni_driver_is_crowded), although that is a system call for each. docs/RATIONALE.md has figures.
+ *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
  * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
  * sleeps already, since then nobody else would soon. What the kernel does not take (-EAGAIN,
@@ -170,6 +175,8 @@ enum {
 
 enum {
     REAP_MAX = 64,
+    FETCH_OP = 3,       /* completions ahead of the one that is read: its operation is fetched */
+    CROWD = 2048,       /* see "Crowds" */
     PAUSE_NS = 1000000, /* RESTS, and the longest sleep while the kernel takes nothing */
 };
 
@@ -409,8 +416,10 @@ static SNI_COLD int open_keeper(struct uring *u, int fd)
     if ((u->ring.features & SNI_URING_KEEPER) == 0 || fcntl(fd, F_GETFD) < 0)
         return -EAGAIN;
     int rc = sni_keeper_open(&u->keeper);
-    if (rc < 0 && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+    if (rc < 0 && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM) {
         u->ring.features &= ~(uint32_t)SNI_URING_KEEPER; /* do not ask again */
+        sni_driver_set_crowd(&u->driver, UINT32_MAX);
+    }
     return rc == 0 ? 0 : -EAGAIN;
 }
 
@@ -557,6 +566,12 @@ static void asked(struct uring *u, uint64_t data, int res)
     }
 }
 
+/* What it is the completion of: an operation, or a number that is no address. */
+static inline void fetch(const struct io_uring_cqe *cqe)
+{
+    sni_op_prefetch((const struct sni_op *)(uintptr_t)cqe->user_data);
+}
+
 /* Read at most `most` completions. Returns how many operations ended; *read is how many
  * completions there were. */
 static unsigned drain(struct uring *u, unsigned most, unsigned *read)
@@ -568,6 +583,8 @@ static unsigned drain(struct uring *u, unsigned most, unsigned *read)
     for (unsigned i = 0; i < *read; i++) {
         const struct io_uring_cqe *cqe = sni_ring_at(&u->ring, head + i);
         uint64_t data = cqe->user_data;
+        if (i + FETCH_OP < *read)
+            fetch(sni_ring_at(&u->ring, head + i + FETCH_OP));
         if ((data & TAG_MASK) == TAG_OP)
             completed += ended(u, (struct sni_op *)(uintptr_t)data, cqe->res);
         else if ((data & TAG_MASK) == TAG_WAKE)
@@ -800,6 +817,8 @@ int sni_uring_create(const struct sni_uring_config *config, struct sni_driver **
             goto finish_ring;
         u->event = rc;
     }
+    if ((features.bits & SNI_URING_KEEPER) != 0)
+        sni_driver_set_crowd(&u->driver, CROWD);
     *out = &u->driver;
     return 0;
 

@@ -147,15 +147,18 @@ DRIVER_TEST(a_close_of_what_a_coroutine_waits_for_is_seen_at_the_other_end)
 
 /* ---- a home that moves ----------------------------------------------------------------------- */
 
-enum { STATIONS = 2, MOVES = 200, READS_MAX = 8, READS_THAT_MOVE = 5 };
+enum { STATIONS = 2, MOVES = 200, READS_MAX = 8, READS_THAT_MOVE = 5, CROWD = 40 };
 
-/* A reader that stays on its worker, and reads when it is its turn. */
+/* A reader that stays on its worker, and reads when it is its turn; and others, who wait there. */
 static struct station {
     sn_sem turn;
     int reads; /* 0: it is over */
+    int others;
     sn_task *reader;
+    sn_task *waiters[CROWD];
     struct sni_worker *worker;
 } stations[STATIONS];
+static sn_conn *others_of[CROWD][2]; /* what they wait for */
 static sn_sem read_all;
 static SNI_ATOMIC(uint32_t) arrived;
 
@@ -185,16 +188,50 @@ static int open_station(void *arg)
         sni_cpu_pause();
     s->reader = sn_spawn(read_in_turn, s, .local = true);
     CHECK(s->reader != NULL);
+    for (int i = 0; i < s->others; i++) {
+        s->waiters[i] = sn_spawn(read_until_closed, others_of[i][1], .local = true);
+        CHECK(s->waiters[i] != NULL);
+    }
     return 0;
 }
 
-static const struct sni_driver *home_of_reads(void)
+static sn_runtime *open_stations(sn_io_driver io)
+{
+    sn_task *openers[STATIONS];
+    sn_runtime *rt = runtime_on(io, STATIONS);
+    tcp_pair(ends);
+    for (int i = 0; i < STATIONS; i++)
+        openers[i] = sn_runtime_spawn(rt, open_station, &stations[i]);
+    for (int i = 0; i < STATIONS; i++)
+        CHECK_EQ(sn_join(openers[i], NULL), 0);
+    return rt;
+}
+
+static void close_stations(sn_runtime *rt)
+{
+    for (int i = 0; i < STATIONS; i++) {
+        struct station *s = &stations[i];
+        s->reads = 0;
+        CHECK_EQ(sn_sem_release(&s->turn, 1), 0);
+        CHECK_EQ(sn_join(s->reader, NULL), 0);
+        for (int k = 0; k < s->others; k++) {
+            CHECK_EQ(sn_close(others_of[k][1]), 0);
+            CHECK_EQ(sn_join(s->waiters[k], NULL), -EBADF);
+            CHECK_EQ(sn_close(others_of[k][0]), 0);
+        }
+    }
+    close_pair(ends);
+    sn_runtime_destroy(rt);
+}
+
+static void check_home_is_at(const struct station *s)
 {
     struct sni_file *file;
     CHECK_EQ(sni_file_use(sni_sock_handle(ends[1]), SNI_CONNS, &file), 0);
-    const struct sni_driver *home = sni_atomic_load(&file->record.own, relaxed); /* all wait */
+    /* relaxed, both: all wait, and have told us */
+    const struct sni_driver *home = sni_atomic_load(&file->record.own, relaxed);
+    CHECK_PTR_EQ(home, sni_atomic_load(&s->worker->driver, relaxed));
     sni_file_unuse(file);
-    return home;
 }
 
 static void read_at(struct station *s, int reads, bool slowly)
@@ -214,26 +251,111 @@ static void read_at(struct station *s, int reads, bool slowly)
 DRIVER_TEST(a_socket_follows_its_reader_to_another_worker)
 {
     struct sni_rand rand;
-    sn_task *openers[STATIONS];
-    sn_runtime *rt = runtime_on(io, STATIONS);
     sni_rand_init(&rand, test_seed());
-    tcp_pair(ends);
-    for (int i = 0; i < STATIONS; i++)
-        openers[i] = sn_runtime_spawn(rt, open_station, &stations[i]);
-    for (int i = 0; i < STATIONS; i++)
-        CHECK_EQ(sn_join(openers[i], NULL), 0);
+    sn_runtime *rt = open_stations(io);
     for (int move = 0; move < MOVES; move++) {
         struct station *s = &stations[sni_rand_below(&rand, STATIONS)];
         int reads = 1 + (int)sni_rand_below(&rand, READS_MAX);
         read_at(s, reads, sni_rand_below(&rand, 8) == 0);
-        if (io != SN_IO_POLL && reads >= READS_THAT_MOVE) /* relaxed: its worker has told us */
-            CHECK_PTR_EQ(home_of_reads(), sni_atomic_load(&s->worker->driver, relaxed));
+        if (io != SN_IO_POLL && reads >= READS_THAT_MOVE)
+            check_home_is_at(s);
     }
-    for (int i = 0; i < STATIONS; i++) {
-        stations[i].reads = 0;
-        CHECK_EQ(sn_sem_release(&stations[i].turn, 1), 0);
-        CHECK_EQ(sn_join(stations[i].reader, NULL), 0);
+    close_stations(rt);
+}
+
+/* Whose worker has less to wait for need not come so often: two workers share what there is. */
+DRIVER_TEST(a_socket_goes_at_once_to_a_worker_that_has_less_to_wait_for)
+{
+    struct station *busy = &stations[0];
+    struct station *free = &stations[1];
+    for (int i = 0; i < CROWD; i++)
+        tcp_pair(others_of[i]);
+    busy->others = CROWD;
+    sn_runtime *rt = open_stations(io);
+    let_them_wait();
+    for (int round = 0; round < 10; round++) {
+        read_at(busy, READS_THAT_MOVE, false);
+        if (io != SN_IO_POLL)
+            check_home_is_at(busy);
+        read_at(free, 1, round % 2 == 0);
+        read_at(busy, 1, round % 4 < 2); /* and does not go back as quickly */
+        if (io != SN_IO_POLL)
+            check_home_is_at(free);
     }
+    close_stations(rt);
+}
+
+/* ---- crowds ---------------------------------------------------------------------------------- */
+
+/* From how many operations on the driver of this worker has a crowd. */
+static int set_crowd(void *arg)
+{
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_driver *driver;
+    CHECK_EQ(exec->ops->driver(exec, &driver), 0);
+    sni_driver_set_crowd(driver, *(uint32_t *)arg);
+    return 0;
+}
+
+static bool is_registered(sn_conn *conn)
+{
+    struct sni_file *file;
+    CHECK_EQ(sni_file_use(sni_sock_handle(conn), SNI_CONNS, &file), 0);
+    bool is_kept = file->is_kept;
+    sni_file_unuse(file);
+    return is_kept;
+}
+
+static sn_task *begin_to_read(void)
+{
+    sn_task *reader = sn_spawn(read_until_closed, ends[1]);
+    CHECK(reader != NULL);
+    sn_yield();
+    return reader;
+}
+
+/* Bytes that come, too late, and for one who is cancelled. */
+static int read_in_many_ways(void *arg)
+{
+    char byte;
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(sn_read(ends[1], &byte, 1, soon()), -ETIMEDOUT);
+        sn_task *reader = begin_to_read();
+        CHECK_EQ(sn_write(ends[0], "x", 1, SN_FOREVER), 1);
+        CHECK_EQ(sn_join(reader, NULL), 1);
+        CHECK_EQ(sn_cancel(begin_to_read(), NULL), -ECANCELED);
+    }
+    return 0;
+}
+
+static int read_the_end(void *arg)
+{
+    (void)arg;
+    sn_task *reader = begin_to_read();
+    CHECK_EQ(sn_shutdown(ends[0], SN_SHUT_WRITE), 0);
+    return sn_join(reader, NULL);
+}
+
+static void read_with_crowd(sn_runtime *rt, uint32_t crowd)
+{
+    CHECK_EQ(sn_runtime_block_on(rt, set_crowd, &crowd), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, read_in_many_ways, NULL), 0);
+}
+
+/* Many waits for bytes are waits for readiness, also with a driver that could receive; and what
+ * was waited for in that way once goes on so. */
+DRIVER_TEST(in_a_crowd_bytes_are_waited_for_by_registrations)
+{
+    sn_runtime *rt = runtime_on(io, 1);
+    tcp_pair(ends);
+    read_with_crowd(rt, UINT32_MAX);
+    CHECK(io != SN_IO_URING || !is_registered(ends[1]));
+    read_with_crowd(rt, 0);
+    CHECK(io == SN_IO_POLL || is_registered(ends[1]));
+    read_with_crowd(rt, UINT32_MAX);
+    CHECK(io == SN_IO_POLL || is_registered(ends[1]));
+    CHECK_EQ(sn_runtime_block_on(rt, read_the_end, NULL), 0);
     close_pair(ends);
     sn_runtime_destroy(rt);
 }
