@@ -31,6 +31,7 @@
     X(parks, "times the worker went to sleep")                              \
     X(unparks, "times the worker woke a sleeping one")                      \
     X(hushes, "times the worker stayed awake beside busy ones")             \
+    X(naps, "rests between two looks at busy ones")                         \
     X(lifo_hits, "tasks run from the slot for the one made ready last")     \
     X(overflows, "times the local queue was full and spilled")              \
     X(injects, "tasks taken from the queue that threads outside put into")  \

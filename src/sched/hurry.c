@@ -5,8 +5,11 @@
  * both workers together would be slower than one. So a searcher that sees queues move that fast
  * leaves them alone for a while; what does not move, or slowly, is there to be stolen. It looks
  * ever more rarely: a look takes lines of memory away from the one it looks at, who wants them
- * back. When its patience is at an end it steals all the same, for it may be wrong; and if that was
- * of no use, because the others are as hurried afterwards, it has twice the patience next time.
+ * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
+ * should burn a processor for that; it counts as searching, and looks again by itself, as one that
+ * spins does. When its patience is at an end it steals all the same, for it may be wrong; and if
+ * that was of no use, because the others are as hurried afterwards, it has twice the patience next
+ * time.
  *
  * One that has watched for some time hushes those it watches (idle.h): it stays awake beside them,
  * so they need not ask with each push whether somebody is to be woken, which is a tenth of what a
@@ -20,15 +23,17 @@
 #include <errno.h>
 
 enum {
-    PAUSES = 100,        /* before the second look at one that is hurried, */
-    PAUSES_MAX = 3200,   /* and later                                      */
-    PAUSES_HUSH = 400,   /* the look before which they are hushed          */
-    MOVES = 16,          /* of a hurried queue in PAUSES                   */
-    PATIENCE = 50000,    /* pauses; then it is robbed all the same         */
-    IN_VAIN_MAX = 3,     /* times that it is doubled                       */
-    PATIENCE_DUE = 5000, /* of one that has its own timers or descriptors to look after */
-    WATCHED = 4,         /* queues that are looked at                      */
-    NAP_NS = 1000000,    /* longer than any store takes                    */
+    LOOK_NS = 2500,           /* until the second look at one that is hurried; then        */
+    LOOK_MAX_NS = 160000,     /* each time twice as long, up to this                       */
+    HUSH_NS = 10000,          /* the look before which they are hushed                     */
+    NAP_NS = 40000,           /* from here on it naps until the next look                  */
+    MOVE_NS = 156,            /* a hurried queue moves once in this time, or oftener       */
+    PATIENCE_NS = 1250000,    /* then it is robbed all the same                            */
+    IN_VAIN_MAX = 5,          /* times that this is doubled                                */
+    PATIENCE_DUE_NS = 125000, /* of one that has its own timers or descriptors to look after */
+    SPIN_PAUSES = 20,         /* between two looks at the clock                            */
+    WATCHED = 4,              /* queues that are looked at                                 */
+    STORE_NS = 1000000,       /* longer than any store takes                               */
 };
 
 static unsigned watched_by(const struct sni_worker *w)
@@ -47,15 +52,17 @@ static uint32_t moves_of(const struct sni_worker *w)
     return sni_runq_moves(&w->runq) + (uint32_t)sni_probe_get(&w->probe, SNI_PROBE_lifo_hits);
 }
 
-/* Do the others run through their queues too fast? `pauses`: since the last look. */
-static bool is_hurried(struct sni_worker *w, int pauses)
+/* Have the others run through their queues too fast, since the last look? */
+static bool is_hurried(struct sni_worker *w, int64_t now_ns)
 {
+    int64_t ns = now_ns - w->moves_seen_ns;
     uint32_t moves = 0;
     for (unsigned i = 0; i < watched_by(w); i++)
         moves += moves_of(nth_watched(w, i));
     uint32_t moved = moves - w->moves_seen;
     w->moves_seen = moves;
-    return moved >= (uint32_t)(MOVES * pauses / PAUSES) && sni_inject_len(&w->inbox) == 0;
+    w->moves_seen_ns = now_ns;
+    return moved >= ns / MOVE_NS && sni_inject_len(&w->inbox) == 0;
 }
 
 static bool hush(struct sni_worker *w)
@@ -79,36 +86,53 @@ static void end_hush(struct sni_worker *w)
      * though no rule says so; and nobody is hushed any more. */
     sni_atomic_store(&w->sched->can_hush, 0, relaxed); /* relaxed: as above */
     uint32_t nobody_wakes = 0;
-    (void)sni_plat_park(&nobody_wakes, 0, sni_plat_now_ns() + NAP_NS);
+    (void)sni_plat_park(&nobody_wakes, 0, sni_plat_now_ns() + STORE_NS);
 }
 
-/* Wait as long as the others are hurried, `patience` at most. True: they still are. */
-static bool outwait(struct sni_worker *w, int patience)
+static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)
 {
+    if (naps) {
+        sni_probe_count(&w->probe, SNI_PROBE_naps);
+        sni_world_nap(w, until_ns);
+        return;
+    }
+    while (sni_plat_now_ns() < until_ns)
+        sni_cpu_pauses(SPIN_PAUSES);
+}
+
+/* Wait as long as the others are hurried, `patience_ns` at most; and nap if the next look is as far
+ * away as `nap_ns`. True: they still are. */
+static bool outwait(struct sni_worker *w, int64_t patience_ns, int64_t nap_ns)
+{
+    int64_t now_ns = sni_plat_now_ns();
+    const int64_t end_ns = now_ns + patience_ns;
+    /* They were before, perhaps when we slept and they had our processor: then there is no need to
+     * find that out. */
+    int64_t ns = is_hurried(w, now_ns) ? HUSH_NS : LOOK_NS;
     bool hushed = false;
     bool hurried = true;
-    (void)is_hurried(w, PAUSES);
     /* relaxed: whoever sets a bit unparks us, and we look again before we sleep */
-    for (int pauses = PAUSES; hurried && patience > 0 && sni_atomic_load(&w->detour, relaxed) == 0;
-         pauses = pauses < PAUSES_MAX ? 2 * pauses : pauses) {
-        if (pauses == PAUSES_HUSH)
+    while (hurried && now_ns < end_ns && sni_atomic_load(&w->detour, relaxed) == 0) {
+        if (ns == HUSH_NS)
             hushed = hush(w);
-        sni_cpu_pauses(pauses);
-        hurried = is_hurried(w, pauses);
-        patience -= pauses;
+        let_pass(w, now_ns + ns, ns >= nap_ns);
+        now_ns = sni_plat_now_ns();
+        hurried = is_hurried(w, now_ns);
+        ns = ns < LOOK_MAX_NS ? 2 * ns : ns;
     }
     if (hushed)
         end_hush(w);
     return hurried;
 }
 
-void sni_worker_let_hurry(struct sni_worker *w)
+void sni_worker_let_hurry(struct sni_worker *w, bool shy)
 {
     if (sni_world_is_due(w)) {
-        (void)outwait(w, PATIENCE_DUE);
+        if (!shy)
+            (void)outwait(w, PATIENCE_DUE_NS, INT64_MAX);
         return;
     }
-    bool in_vain = outwait(w, PATIENCE << w->in_vain);
+    bool in_vain = outwait(w, (int64_t)PATIENCE_NS << w->in_vain, shy ? 0 : NAP_NS);
     if (!in_vain)
         w->in_vain = 0;
     else if (w->in_vain < IN_VAIN_MAX)

@@ -76,6 +76,7 @@ struct sni_worker {
     unsigned index;            /* immutable                                             */
     uint32_t tick;             /* picks so far                                          */
     uint32_t moves_seen;       /* as a searcher: of the others' queues, see hurry.c       */
+    int64_t moves_seen_ns;     /* and when                                              */
     uint32_t in_vain;          /* as a searcher: waits for hurried ones, see hurry.c      */
     uint32_t look_at;          /* not before this tick the world is looked at, while busy */
     uint32_t fair_at;          /* the tick of the next look at the queue of all          */
@@ -289,6 +290,9 @@ bool sni_world_glance(struct sni_worker *w); /* the last before it sleeps: saves
 bool sni_world_is_due(struct sni_worker *w);
 void sni_world_sleep(struct sni_worker *w);
 
+/* A searcher rests: it is not among those who sleep, and goes on then, or earlier. */
+void sni_world_nap(struct sni_worker *w, int64_t until_ns);
+
 /* All workers are asleep, if `w` is, and nothing is under way that could wake one. */
 bool sni_world_is_quiet(struct sni_worker *w);
 
@@ -308,8 +312,9 @@ int sni_sched_pause(struct sni_sched *sched);
 void sni_sched_resume(struct sni_sched *sched);
 void sni_pause_here(struct sni_worker *w);
 
-/* hurry.c: a searcher waits as long as others are too fast to be robbed. */
-void sni_worker_let_hurry(struct sni_worker *w);
+/* hurry.c: a searcher waits as long as others are too fast to be robbed; without spinning, if it is
+ * `shy` (spin.h). */
+void sni_worker_let_hurry(struct sni_worker *w, bool shy);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);

@@ -388,8 +388,8 @@ static struct sni_task *search(struct sni_worker *w)
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
     bool shy = sni_spin_is_shy(&w->spin);
-    if (w->searching && w->wakes && w->plain && !shy)
-        sni_worker_let_hurry(w);
+    if (w->searching && w->wakes && w->plain)
+        sni_worker_let_hurry(w, shy);
     int looks = shy ? 1 : sni_world_spin_rounds(w);
     int steals = !shy && w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
     bool is_last = looks == 1 && steals == 1 && w->drive != SNI_DRIVE_TURN;

@@ -293,6 +293,22 @@ static int64_t doubt(struct sni_worker *w)
 
 /* ---- sleeping --------------------------------------------------------------------------- */
 
+/* Wait until then, or a wake, or an event. Returns whether it was in the driver: one without has
+ * its parker, and one that was woken before does not wait. */
+static bool wait_in_driver(struct sni_worker *w, int64_t until_ns)
+{
+    struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
+    if (driver == NULL) {
+        (void)sni_parker_park(&w->parker, until_ns);
+        return false;
+    }
+    if (!sni_parker_begin(&w->parker))
+        return false;
+    sni_driver_wait(driver, until_ns);
+    (void)sni_parker_end(&w->parker);
+    return true;
+}
+
 static void sleep_until(struct sni_worker *w, int64_t until_ns)
 {
     struct sni_sched *sched = w->sched;
@@ -303,18 +319,14 @@ static void sleep_until(struct sni_worker *w, int64_t until_ns)
         if (verdict == SNI_ASK_LATER)
             until_ns = doubt(w);
     }
-    struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
-    if (driver == NULL) {
-        (void)sni_parker_park(&w->parker, until_ns);
-        return;
-    }
-    if (!sni_parker_begin(&w->parker))
-        return;
     int64_t since_ns = sni_plat_now_ns();
-    sni_driver_wait(driver, until_ns);
-    (void)sni_parker_end(&w->parker);
-    if (sni_plat_now_ns() - since_ns < SHORT_NS)
+    if (wait_in_driver(w, until_ns) && sni_plat_now_ns() - since_ns < SHORT_NS)
         sni_spin_slept_short(&w->spin);
+}
+
+void sni_world_nap(struct sni_worker *w, int64_t until_ns)
+{
+    (void)wait_in_driver(w, until_ns);
 }
 
 void sni_world_wake(struct sni_worker *w)

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-enum { BATCH = 200, ROUNDS_MAX = 200000, MEETINGS = 300 };
+enum { BATCH = 200, ROUNDS_MAX = 4000000, MEETINGS = 300 };
 
 static int nothing(void *arg)
 {
@@ -19,20 +19,20 @@ static int nothing(void *arg)
     return 0;
 }
 
-static uint64_t hushes(void)
+/* Over all workers. */
+static uint64_t counted(enum sni_probe_counter counter)
 {
     struct sni_sched *sched = sni_worker_current()->sched;
     uint64_t sum = 0;
     for (unsigned i = 0; i < sched->workers_n; i++)
-        sum += sni_probe_get(&sched->workers[i].probe, SNI_PROBE_hushes);
+        sum += sni_probe_get(&sched->workers[i].probe, counter);
     return sum;
 }
 
-/* Tasks that do nothing, in batches, until somebody was hushed `wanted` times. Returns how often
- * that was. */
-static uint64_t hurry(uint64_t wanted, int rounds)
+/* Tasks that do nothing, in batches, until `counter` is `wanted`. Returns what it is. */
+static uint64_t hurry(enum sni_probe_counter counter, uint64_t wanted, int rounds)
 {
-    for (int round = 0; round < rounds && hushes() < wanted; round++) {
+    for (int round = 0; round < rounds && counted(counter) < wanted; round++) {
         sn_task *tasks[BATCH];
         for (int i = 0; i < BATCH; i++) {
             tasks[i] = sn_spawn(nothing, NULL);
@@ -41,7 +41,7 @@ static uint64_t hurry(uint64_t wanted, int rounds)
         for (int i = 0; i < BATCH; i++)
             CHECK_EQ(sn_join(tasks[i], NULL), 0);
     }
-    return hushes();
+    return counted(counter);
 }
 
 static void run_with_two(sn_task_fn *fn, const sn_hooks *hooks)
@@ -61,7 +61,7 @@ static void run_with_two(sn_task_fn *fn, const sn_hooks *hooks)
 static int be_hushed(void *arg)
 {
     (void)arg;
-    return hurry(3, ROUNDS_MAX) >= 3 ? 0 : -1;
+    return hurry(SNI_PROBE_hushes, 3, ROUNDS_MAX) >= 3 ? 0 : -1;
 }
 
 TEST(hurry_a_worker_with_short_tasks_is_hushed, .limit_s = 120)
@@ -69,6 +69,19 @@ TEST(hurry_a_worker_with_short_tasks_is_hushed, .limit_s = 120)
     if (sni_plat_fence_all_prepare(false) != 0 || sni_plat_cpu_count() < 2)
         SKIP("no fence in all threads here, or one processor");
     run_with_two(be_hushed, NULL);
+}
+
+static int be_watched(void *arg)
+{
+    (void)arg;
+    return hurry(SNI_PROBE_naps, 10, ROUNDS_MAX) >= 10 ? 0 : -1;
+}
+
+TEST(hurry_who_watches_short_tasks_burns_no_processor, .limit_s = 120)
+{
+    if (sni_plat_cpu_count() < 2)
+        SKIP("one processor");
+    run_with_two(be_watched, NULL);
 }
 
 #endif
@@ -89,7 +102,7 @@ static int hurry_and_meet(void *arg)
 {
     (void)arg;
     for (int i = 0; i < MEETINGS; i++) {
-        (void)hurry(UINT64_MAX, 10);
+        (void)hurry(SNI_PROBE_hushes, UINT64_MAX, 10);
         sni_atomic_store(&met, 0, relaxed); /* relaxed: the spawn publishes it */
         sn_task *other = sn_spawn(meet, NULL);
         sn_task *next = sn_spawn(nothing, NULL);    /* so that the first is not in the slot */
