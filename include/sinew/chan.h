@@ -267,8 +267,15 @@ SN_API SN_SUSPENDS SN_MUST_USE int sn_watch_recv(sn_watch *w, void *value, uint6
 typedef struct sn_chan_op {
     sn_future future_;
     int result; /* 0: it has taken place; -ECANCELED: it has not (yet); else why not */
-    void *opaque_[24];
+    void *opaque_[15];
 } sn_chan_op;
+
+/* That of a wait for the news of a broadcast or a watch. */
+typedef struct sn_news_op {
+    sn_future future_;
+    int result; /* of the wait; -ECANCELED: it is not over */
+    void *opaque_[24];
+} sn_news_op;
 
 /* sn_chan_send as a future: SN_AWAIT_INTO(rc, sn_chan_send_op(&self->op, ch, &self->value)). The
  * element is read from `value` between the first poll and the end. For a deadline race it against a
@@ -290,13 +297,13 @@ SN_API sn_future *sn_chan_recv_op(sn_chan_op *op, sn_chan *ch, void *value);
  *
  * Suspends: no.   Threads: any, one at a time for a subscription.
  * Returns  the future in `op`; its result is as sn_broadcast_recv's */
-SN_API sn_future *sn_broadcast_recv_op(sn_chan_op *op, sn_subscription *sub, void *value);
+SN_API sn_future *sn_broadcast_recv_op(sn_news_op *op, sn_subscription *sub, void *value);
 
 /* sn_watch_recv as a future. Dropped, it has received nothing, and `*version` is as it was.
  *
  * Suspends: no.   Threads: any.
  * Returns  the future in `op`; its result is as sn_watch_recv's */
-SN_API sn_future *sn_watch_recv_op(sn_chan_op *op, sn_watch *w, void *value, uint64_t *version);
+SN_API sn_future *sn_watch_recv_op(sn_news_op *op, sn_watch *w, void *value, uint64_t *version);
 
 /* ---- typed ----------------------------------------------------------------------------- */
 

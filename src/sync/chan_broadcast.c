@@ -192,7 +192,7 @@ sn_case sn_case_broadcast(sn_subscription *sub, void *value)
     return (sn_case){.kind_ = &kind, .at_ = sub, .value_ = value};
 }
 
-sn_future *sn_broadcast_recv_op(sn_chan_op *op, sn_subscription *sub, void *value)
+sn_future *sn_broadcast_recv_op(sn_news_op *op, sn_subscription *sub, void *value)
 {
     sn_case c = sn_case_broadcast(sub, value);
     return sni_news_op(op, &c);

@@ -23,10 +23,11 @@ struct chan_op {
     int result;
     bool is_send;
     bool is_waiting; /* the party was published */
-    sn_chan *handle;
-    void *value;
-    struct sni_chan *chan; /* this and the rest: while it is waiting */
-    struct sni_party party;
+    union {
+        sn_chan *handle;       /* until it is waiting */
+        struct sni_chan *chan; /* since then          */
+    };
+    struct sni_party party; /* its value: always; the rest, and what follows: since then */
     struct sni_waiter waiter;
     struct sni_await await;
 };
@@ -38,14 +39,14 @@ static int finish(struct chan_op *op)
     return sni_wait_result(&op->waiter);
 }
 
-static_assert(sizeof(struct chan_op) <= sizeof(sn_chan_op), "sn_chan_op is too small");
+static_assert(sizeof(struct chan_op) == sizeof(sn_chan_op), "sn_chan_op is as large as need be");
 static_assert(offsetof(struct chan_op, result) == offsetof(sn_chan_op, result), "one is the other");
 
 /* Under the lock: leave a party. Returns true if it was served already. */
 static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
     sni_await_begin_armed(&op->await, &op->waiter, cx);
-    op->party = (struct sni_party){.waiter = &op->waiter, .value = op->value};
+    op->party = (struct sni_party){.waiter = &op->waiter, .value = op->party.value};
     sni_list_init(&op->party.link);
     sni_list_push_back(op->is_send ? &c->senders : &c->receivers, &op->party.link);
     op->chan = c;
@@ -59,12 +60,13 @@ static bool enlist(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 static int begin_held(struct chan_op *op, struct sni_chan *c, sn_cx *cx)
 {
     struct sni_wake wake = {NULL, NULL};
+    void *value = op->party.value;
     if ((c->uses + 1) % SNI_CHAN_USES == 0 && sni_is_spent_by(SNI_CHAN_USES)) {
         sni_brief_unlock(&c->source.lock);
         (void)sn_waker_wake_by_ref(cx->waker);
         return PENDING;
     }
-    int rc = op->is_send ? sni_chan_put(c, op->value, &wake) : sni_chan_take(c, op->value, &wake);
+    int rc = op->is_send ? sni_chan_put(c, value, &wake) : sni_chan_take(c, value, &wake);
     if (rc == -EAGAIN)
         return rc;
     if (rc == 0)
@@ -106,7 +108,8 @@ static sn_poll poll_chan(sn_future *fut, sn_cx *cx)
     struct sni_chan *c = sni_chan_find(op->handle);
     if (sni_unlikely(c == NULL))
         return said(op, SNI_CHAN_MISUSE());
-    int rc = op->is_send ? sni_chan_send_quick(c, op->value) : sni_chan_recv_quick(c, op->value);
+    void *value = op->party.value;
+    int rc = op->is_send ? sni_chan_send_quick(c, value) : sni_chan_recv_quick(c, value);
     if (sni_unlikely(rc != 0))
         return begin_slowly(op, c, cx, rc);
     op->result = 0;
@@ -138,7 +141,7 @@ static sn_future *make(sn_chan_op *state, sn_chan *ch, void *value, bool is_send
     op->is_send = is_send;
     op->is_waiting = false;
     op->handle = ch;
-    op->value = value;
+    op->party.value = value;
     return sn_future_init(&op->future, &chan_vtable);
 }
 

@@ -185,7 +185,7 @@ sn_case sn_case_watch(sn_watch *w, void *value, uint64_t *version)
         .kind_ = &kind, .at_ = w, .value_ = value, .more_ = (int64_t)(uintptr_t)version};
 }
 
-sn_future *sn_watch_recv_op(sn_chan_op *op, sn_watch *w, void *value, uint64_t *version)
+sn_future *sn_watch_recv_op(sn_news_op *op, sn_watch *w, void *value, uint64_t *version)
 {
     sn_case c = sn_case_watch(w, value, version);
     return sni_news_op(op, &c);

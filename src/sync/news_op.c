@@ -24,8 +24,8 @@ struct news_op {
     struct sni_await await;
 };
 
-static_assert(sizeof(struct news_op) <= sizeof(sn_chan_op), "sn_chan_op is too small");
-static_assert(offsetof(struct news_op, result) == offsetof(sn_chan_op, result), "one is the other");
+static_assert(sizeof(struct news_op) <= sizeof(sn_news_op), "sn_news_op is too small");
+static_assert(offsetof(struct news_op, result) == offsetof(sn_news_op, result), "one is the other");
 
 /* Returns false if it waits; else `result` tells. */
 static bool attempt(struct news_op *op)
@@ -89,7 +89,7 @@ static void drop_news(sn_future *fut)
 
 static const sn_future_vtable news_vtable = {.poll = poll_news, .drop = drop_news, .name = "news"};
 
-sn_future *sni_news_op(sn_chan_op *state, const sn_case *c)
+sn_future *sni_news_op(sn_news_op *state, const sn_case *c)
 {
     struct news_op *op = (struct news_op *)(void *)state;
     op->result = -ECANCELED;

@@ -11,6 +11,6 @@
 /* Make `op` a future that attempts what `c`, a case of a kind that is_news, attempts.
  *
  * Returns  the future in `op`; its result is that of the case, or -EBADF (misuse) */
-sn_future *sni_news_op(sn_chan_op *op, const sn_case *c);
+sn_future *sni_news_op(sn_news_op *op, const sn_case *c);
 
 #endif

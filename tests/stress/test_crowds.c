@@ -146,6 +146,7 @@ typedef struct guest {
     union {
         sn_sync_state sync;
         sn_chan_op chan;
+        sn_news_op news;
     } op;
 } guest;
 
@@ -173,7 +174,7 @@ static sn_future *begin_wait(guest *self)
         return sn_chan_send_op(&self->op.chan, all.ch, &self->value);
     default:
         self->version = 1;
-        return sn_watch_recv_op(&self->op.chan, all.watch, &self->value, &self->version);
+        return sn_watch_recv_op(&self->op.news, all.watch, &self->value, &self->version);
     }
 }
 

@@ -29,6 +29,7 @@
 /* The memory of any future of a row. */
 union law_memory {
     sn_chan_op chan;
+    sn_news_op news;
     sn_sync_state sync;
     sn_sleep_state sleep;
     sn_io_state io;

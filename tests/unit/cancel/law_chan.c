@@ -263,7 +263,7 @@ static ptrdiff_t hear(sn_deadline until)
 
 static sn_future *hear_op(union law_memory *m)
 {
-    return sn_broadcast_recv_op(&m->chan, &at.sub, &at.value);
+    return sn_broadcast_recv_op(&m->news, &at.sub, &at.value);
 }
 
 static void open_watch(void)
@@ -301,7 +301,7 @@ static ptrdiff_t watch_one(sn_deadline until)
 
 static sn_future *watch_op(union law_memory *m)
 {
-    return sn_watch_recv_op(&m->chan, at.watch, &at.value, &at.version);
+    return sn_watch_recv_op(&m->news, at.watch, &at.value, &at.version);
 }
 
 /* ---- a signal, and the wait for any future --------------------------------------------------- */

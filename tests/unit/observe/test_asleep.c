@@ -399,7 +399,7 @@ SN_CORO(await_recv, self)
 
 typedef struct await_watch {
     sn_coro coro;
-    sn_chan_op op;
+    sn_news_op op;
     int v;
     uint64_t version;
     int rc;

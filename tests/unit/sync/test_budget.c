@@ -271,6 +271,7 @@ typedef struct glutton {
     uint64_t version;
     union {
         sn_chan_op chan;
+        sn_news_op news;
         sn_select_state select;
         sn_sync_state sync;
     } op;
@@ -288,11 +289,11 @@ SN_CORO(glutton, self)
             SN_AWAIT_INTO(self->rc, sn_select_op(&self->op.select, self->cases, 1, 0));
         } else if (self->appetite == HEARS) {
             CHECK_EQ(sn_broadcast_send(all.air, &self->i), 0);
-            SN_AWAIT_INTO(self->rc, sn_broadcast_recv_op(&self->op.chan, &self->sub, &self->v));
+            SN_AWAIT_INTO(self->rc, sn_broadcast_recv_op(&self->op.news, &self->sub, &self->v));
         } else if (self->appetite == WATCHES) {
             self->version = 0;
             SN_AWAIT_INTO(self->rc,
-                          sn_watch_recv_op(&self->op.chan, all.watch, &self->v, &self->version));
+                          sn_watch_recv_op(&self->op.news, all.watch, &self->v, &self->version));
         } else {
             SN_AWAIT_INTO(self->rc, sn_chan_recv_op(&self->op.chan, all.ch, &self->v));
         }

@@ -255,7 +255,7 @@ TEST(a_broadcast_and_a_watch_are_awaited)
     sn_broadcast *b;
     sn_watch *w;
     sn_subscription sub;
-    sn_chan_op op;
+    sn_news_op op;
     uint64_t version = 0;
     int v = 5, sent = 8;
     CHECK_EQ(sn_broadcast_create(&b, sizeof(int), 2), 0);
@@ -300,7 +300,7 @@ typedef struct listener {
     sn_subscription sub;
     sn_watch *watch;
     uint64_t version;
-    sn_chan_op op;
+    sn_news_op op;
     int value, sum;
 } listener;
 

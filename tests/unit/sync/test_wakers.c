@@ -15,6 +15,7 @@ static struct {
     union {
         sn_sync_state sync;
         sn_chan_op chan;
+        sn_news_op news;
     } op[CROWD];
     sn_future *futures[CROWD];
     uint64_t versions[CROWD];
@@ -95,7 +96,7 @@ TEST(a_waker_drops_those_who_were_refused_with_it_at_a_channel)
 static sn_future *watch(int i)
 {
     all.versions[i] = 1;
-    return sn_watch_recv_op(&all.op[i].chan, all.watch, &all.values[i], &all.versions[i]);
+    return sn_watch_recv_op(&all.op[i].news, all.watch, &all.values[i], &all.versions[i]);
 }
 
 TEST(a_waker_drops_those_who_were_told_with_it_of_a_version)
