@@ -27,7 +27,8 @@ enum {
     LOOK_MAX_NS = 160000,     /* each time twice as long, up to this                       */
     HUSH_NS = 10000,          /* the look before which they are hushed                     */
     NAP_NS = 40000,           /* from here on it naps until the next look                  */
-    MOVE_NS = 156,            /* a hurried queue moves once in this time, or oftener       */
+    MOVE_NS = 156,            /* a hurried queue moves once in this time, or oftener;      */
+    MOVES_LEAST = 16,         /* fewer moves tell nothing                                  */
     PATIENCE_NS = 1250000,    /* then it is robbed all the same                            */
     IN_VAIN_MAX = 5,          /* times that this is doubled                                */
     PATIENCE_DUE_NS = 125000, /* of one that has its own timers or descriptors to look after */
@@ -62,7 +63,7 @@ static bool is_hurried(struct sni_worker *w, int64_t now_ns)
     uint32_t moved = moves - w->moves_seen;
     w->moves_seen = moves;
     w->moves_seen_ns = now_ns;
-    return moved >= ns / MOVE_NS && sni_inject_len(&w->inbox) == 0;
+    return moved >= MOVES_LEAST && moved >= ns / MOVE_NS && sni_inject_len(&w->inbox) == 0;
 }
 
 static bool hush(struct sni_worker *w)
@@ -101,14 +102,11 @@ static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)
 }
 
 /* Wait as long as the others are hurried, `patience_ns` at most; and nap if the next look is as far
- * away as `nap_ns`. True: they still are. */
-static bool outwait(struct sni_worker *w, int64_t patience_ns, int64_t nap_ns)
+ * away as `nap_ns`. `ns`: until the first. True: they still are. */
+static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, int64_t patience_ns,
+                    int64_t nap_ns)
 {
-    int64_t now_ns = sni_plat_now_ns();
     const int64_t end_ns = now_ns + patience_ns;
-    /* They were before, perhaps when we slept and they had our processor: then there is no need to
-     * find that out. */
-    int64_t ns = is_hurried(w, now_ns) ? HUSH_NS : LOOK_NS;
     bool hushed = false;
     bool hurried = true;
     /* relaxed: whoever sets a bit unparks us, and we look again before we sleep */
@@ -127,12 +125,20 @@ static bool outwait(struct sni_worker *w, int64_t patience_ns, int64_t nap_ns)
 
 void sni_worker_let_hurry(struct sni_worker *w, bool shy)
 {
-    if (sni_world_is_due(w)) {
-        if (!shy)
-            (void)outwait(w, PATIENCE_DUE_NS, INT64_MAX);
+    int64_t now_ns = sni_plat_now_ns();
+    /* They were before, perhaps when we slept and they had our processor: then there is no need to
+     * find that out. */
+    bool were = is_hurried(w, now_ns);
+    bool due = sni_world_is_due(w);
+    if (shy && (due || !were))
+        return; /* it would have to spin */
+    int64_t ns = were ? HUSH_NS : LOOK_NS;
+    if (due) {
+        (void)outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX);
         return;
     }
-    bool in_vain = outwait(w, (int64_t)PATIENCE_NS << w->in_vain, shy ? 0 : NAP_NS);
+    int64_t patience_ns = (int64_t)PATIENCE_NS << w->in_vain;
+    bool in_vain = outwait(w, now_ns, ns, patience_ns, shy ? 0 : NAP_NS);
     if (!in_vain)
         w->in_vain = 0;
     else if (w->in_vain < IN_VAIN_MAX)

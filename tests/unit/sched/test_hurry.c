@@ -97,19 +97,25 @@ static int meet(void *arg)
     return 0;
 }
 
-/* Short tasks, and then one that another worker must run, since this one does not go on before. */
+/* A task that another worker must run, since this one does not go on before. */
+static void have_met(void)
+{
+    sni_atomic_store(&met, 0, relaxed); /* relaxed: the spawn publishes it */
+    sn_task *other = sn_spawn(meet, NULL);
+    sn_task *next = sn_spawn(nothing, NULL);    /* so that the first is not in the slot */
+    while (sni_atomic_load(&met, acquire) == 0) /* acquire: pairs with the store in meet */
+        sni_cpu_pause();
+    CHECK_EQ(sn_join(other, NULL), 0);
+    CHECK_EQ(sn_join(next, NULL), 0);
+}
+
+/* Short tasks before each. */
 static int hurry_and_meet(void *arg)
 {
     (void)arg;
     for (int i = 0; i < MEETINGS; i++) {
         (void)hurry(SNI_PROBE_hushes, UINT64_MAX, 10);
-        sni_atomic_store(&met, 0, relaxed); /* relaxed: the spawn publishes it */
-        sn_task *other = sn_spawn(meet, NULL);
-        sn_task *next = sn_spawn(nothing, NULL);    /* so that the first is not in the slot */
-        while (sni_atomic_load(&met, acquire) == 0) /* acquire: pairs with the store in meet */
-            sni_cpu_pause();
-        CHECK_EQ(sn_join(other, NULL), 0);
-        CHECK_EQ(sn_join(next, NULL), 0);
+        have_met();
     }
     return 0;
 }
@@ -135,4 +141,25 @@ static void forbid(unsigned worker, void *arg)
 TEST(hurry_a_fence_in_all_threads_that_is_forbidden_later_loses_nothing, .limit_s = 60)
 {
     run_with_two(hurry_and_meet, &(sn_hooks){.thread_started = forbid});
+}
+
+/* ---- who has little to do is not hurried ----------------------------------------------------- */
+
+enum { RARE = 2000, RARE_PAUSES = 60 };
+
+/* A task now and then, as soon as the other begins to search again: a few moves in hardly any time
+ * are no hurry, and to be taken for it would make each of these wait. */
+static int meet_now_and_then(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < RARE; i++) {
+        have_met();
+        sni_cpu_pauses(RARE_PAUSES);
+    }
+    return (int)(counted(SNI_PROBE_hushes) + counted(SNI_PROBE_naps));
+}
+
+TEST(hurry_a_worker_with_little_to_do_is_not_watched, .limit_s = 60)
+{
+    run_with_two(meet_now_and_then, NULL);
 }
