@@ -123,9 +123,7 @@ struct sni_driver {
     bool retired;                 /* under the lock: its owner has gone, nobody turns it        */
     struct sni_list all;          /* operations it has, in the order of their submission       */
     SNI_ATOMIC(uint32_t) pending; /* their number; changed under the lock, read by anybody     */
-    SNI_ATOMIC(uint32_t)
-    crowd; /* so many that bytes are better waited for by a POLL than by an
-                                     operation that receives them; changed as `pending` is     */
+    SNI_ATOMIC(uint32_t) crowd;   /* so many are a crowd, see sni_driver_is_crowded             */
 };
 
 /* ---- what the rest of the house calls --------------------------------------------------- */
@@ -203,8 +201,9 @@ void sni_driver_hush(struct sni_driver *driver);
 /* How many operations it has now. */
 uint32_t sni_driver_pending(const struct sni_driver *driver);
 
-/* From how many on there is a crowd; UINT32_MAX, as at first: never. */
-void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd);
+/* Has it so many that bytes are better waited for by a POLL than by an operation that receives
+ * them? Any thread. From how many on, the driver says; UINT32_MAX, as at first: never. */
 bool sni_driver_is_crowded(const struct sni_driver *driver);
+void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd);
 
 #endif

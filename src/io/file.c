@@ -572,7 +572,7 @@ static ptrdiff_t unless_there(ptrdiff_t got, int fd, unsigned events, sn_deadlin
 
 /* Does the driver do `op`, or is it waited for until the caller can? Bytes are waited for where the
  * file is registered anyway (it has a ticket), and with a driver that has many to wait for. */
-static bool is_driver_s(const struct sni_driver *driver, const struct sni_op *op, uint32_t ticket)
+static bool does_itself(const struct sni_driver *driver, const struct sni_op *op, uint32_t ticket)
 {
     if (driver == NULL || op->is_polled || (driver->ops->native & 1u << op->kind) == 0)
         return false;
@@ -594,7 +594,7 @@ static ptrdiff_t wait_for(struct sni_file *file, struct sni_op *op, uint32_t tic
         return rc;
     enum sni_direction way = direction_of[op->kind];
     op->fd = file->fd;
-    if (is_driver_s(place.driver, op, ticket)) {
+    if (does_itself(place.driver, op, ticket)) {
         ptrdiff_t result = wait_as_fiber(file, &place, op, until);
         sni_file_note_ready(file, way, 0);
         sni_file_tried(file, way, result, op->bytes, 0);
