@@ -23,6 +23,7 @@ COLOURS = {"sinew": "#0b6e4f", "sinew-coro": "#2fb57f", "sinew-epoll": "#3f8f2f"
            "asio": "#7d3cb5", "asio-co": "#b07fd9", "caf": "#8d6e97", "tbb": "#3a7ca5",
            "openmp": "#7a8b99", "libuv": "#6b8e23", "floor": "#555555", "epoll": "#555555",
            "uring": "#888888"}
+COLOURS.update({name + ".was": "#bbbbbb" for name in OURS})  # those of another build
 SERIES = {"ns_per_op": ("ns", "#0b6e4f"), "instructions": ("instructions", "#00a7d0"),
           "d1_misses": ("misses, first cache", "#e08a5b"),
           "ll_misses": ("misses, last cache", "#a4123f")}
@@ -76,9 +77,13 @@ def ranked(row):
     return sorted(row["cells"].items(), key=lambda item: item[1]["median"])
 
 
+def is_peer(name):
+    return name not in OURS + FLOORS and not name.endswith(".was")
+
+
 def place(row):
     """(how many peers are faster than us, the fastest peer and its median); None without us."""
-    peers = [(name, c["median"]) for name, c in ranked(row) if name not in OURS + FLOORS]
+    peers = [(name, c["median"]) for name, c in ranked(row) if is_peer(name)]
     mine = ours(row)
     if mine is None or not peers or not is_ranked(row):
         return None

@@ -5,7 +5,10 @@ it is of.
 A peer has up to two programs: the yardstick, which does a workload and reports it, and a server,
 `PORT WORKERS echo|http`, that is put under load from outside (servers.py). Both are built by the
 peer's own tools, into bench/peers of the build; Sinew's and the floor's by CMake. What cannot be
-built is named with the reason and left out."""
+built is named with the reason and left out.
+
+NAME.was is Sinew's NAME from another build, e.g. of the commit before: what a change has done is told
+by runs of both in turn."""
 
 import glob
 import os
@@ -42,6 +45,16 @@ NATIVE_SERVERS = {  # name: (program of each kind, the words after the kind, env
 }
 SERVERS = list(NATIVE_SERVERS) + ["go", "tokio", "java", "erlang", "asio", "asio-co", "libuv"]
 SHARED = {"asio-co": "asio", "tokio-ct": "tokio"}  # the same program, told otherwise
+WAS = ".was"  # behind the name: of the other build
+
+
+def plain_name(name):
+    return name.removesuffix(WAS)
+
+
+def with_was(names):
+    """Each of ours followed by what it was."""
+    return [n for name in names for n in ([name, name + WAS] if name.startswith("sinew") else [name])]
 
 
 def homely(text):
@@ -101,8 +114,10 @@ def workers_of(words):
 class Programs:
     """The peers that can be run here, and how."""
 
-    def __init__(self, build, say):
+    def __init__(self, build, say, was=None):
+        """was: the folder of another build of Sinew, if there is one beside."""
         self.native = os.path.join(os.path.abspath(build), "bench")  # tools run in the peers' folders
+        self.was = os.path.join(os.path.abspath(was), "bench") if was else None
         self.folder = os.path.join(self.native, "peers")
         self.say = say
         self.prefix = {}  # name: the words before those of the workload
@@ -130,8 +145,11 @@ class Programs:
 
     # The rest returns the words that call it, and None or why it was not built.
 
-    def made_by_cmake(self, program):
-        path = os.path.join(self.native, program)
+    def native_path(self, name, program):
+        return os.path.join(self.was if name.endswith(WAS) else self.native, program)
+
+    def made_by_cmake(self, name, program):
+        path = self.native_path(name, program)
         return [path], None if os.path.exists(path) else "it is not built; make bench does it"
 
     def compile(self, out, compiler, source, flags, libraries):
@@ -164,8 +182,8 @@ class Programs:
             os.path.join(jdk, "javac"), "-d", self.out("java"), os.path.join(PEERS, "java", source)])
 
     def build_yard(self, name):
-        if name in NATIVE:
-            return self.made_by_cmake(NATIVE[name])
+        if plain_name(name) in NATIVE:
+            return self.made_by_cmake(name, NATIVE[plain_name(name)])
         if name in COMPILED:
             return self.compile("yard_" + name, *COMPILED[name])
         return {"go": lambda: self.go("yard_go", "go"), "erlang": lambda: self.erlc("yard.erl"),
@@ -174,8 +192,8 @@ class Programs:
                 "java": lambda: self.javac("Yard.java")}[name]()
 
     def build_server(self, name):
-        if name in NATIVE_SERVERS:
-            return self.made_by_cmake(NATIVE_SERVERS[name][0]["echo"])
+        if plain_name(name) in NATIVE_SERVERS:
+            return self.made_by_cmake(name, NATIVE_SERVERS[plain_name(name)][0]["echo"])
         source = SHARED.get(name, name)
         if source in COMPILED_SERVERS:
             return self.compile("serve_" + source, *COMPILED_SERVERS[source])
@@ -198,18 +216,19 @@ class Programs:
 
     def command(self, name, words):
         if words[0].startswith("grow_"):
-            return [os.path.join(self.native, "growth"), *words]
+            return [self.native_path(name, "growth"), *words]
         more = ["flavor=current"] if name == "tokio-ct" else []
         return self.call(name, self.prefix[name], workers_of(words), "yard", words + more)
 
     def serve(self, name, kind, port, workers):
         """The command of a server and its environment; None if it has no such kind."""
-        if name in NATIVE_SERVERS:
-            by_kind, more, env = NATIVE_SERVERS[name]
+        if plain_name(name) in NATIVE_SERVERS:
+            by_kind, more, env = NATIVE_SERVERS[plain_name(name)]
             if kind not in by_kind:
                 return None
             words = [] if more is None else [kind, *more]
-            return [os.path.join(self.native, by_kind[kind]), str(port), str(workers), *words], env
+            path = self.native_path(name, by_kind[kind])
+            return [path, str(port), str(workers), *words], env
         words = [str(port), str(workers), kind]
         words += {"asio": ["callback"], "asio-co": ["coro"]}.get(name, [])
         return self.call(name, self.servers[name], workers, "serve", words), {}

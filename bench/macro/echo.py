@@ -5,6 +5,7 @@
     make bench-echo                       the quick form, below two minutes
     make bench-echo ECHO_ARGS=            the full form
     bench/macro/echo.py --servers epoll,sinew-epoll --conns 64 --rounds 5
+    bench/macro/echo.py --was ../before/build/release --servers sinew    what a change has done
 
 Modes: 1-core, the server with one worker on the first cpu and the client on the second; 2-worker,
 nothing is pinned. A round takes one sample of each server in each cell, with a fresh process; the
@@ -59,6 +60,7 @@ class Bench:
         self.args = args
         self.programs = built
         self.names = [name for name in args.servers if name in built.servers]
+        self.order = list(self.names)
         self.cpus = sorted(os.sched_getaffinity(0))
         self.samples = []
         self.idles = []
@@ -156,7 +158,7 @@ def print_tables(bench):
     for mode in bench.args.modes:
         rows = []
         for conns in bench.args.conns:
-            for name in SERVERS:
+            for name in bench.order:
                 cell = [s for s in bench.samples
                         if (s["server"], s["mode"], s["conns"]) == (name, mode, conns)]
                 if cell:
@@ -191,6 +193,8 @@ def read_options():
     parser.add_argument("--no-idle", action="store_true", help="without memory")
     parser.add_argument("--limit", type=float, metavar="S", help="begin no sample later than this")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), metavar="DIR")
+    parser.add_argument("--was", metavar="DIR",
+                        help="another build: each of ours runs from both, as NAME and NAME.was")
     parser.add_argument("--json", metavar="FILE", help="default: bench/echo.jsonl in the build")
     args = parser.parse_args()
     quick = args.quick
@@ -203,6 +207,8 @@ def read_options():
     for word in args.servers + args.modes:
         if word not in SERVERS and word not in MODES:
             parser.error(f"what is '{word}'?")
+    if args.was:
+        args.servers = programs.with_was(args.servers)
     return args
 
 
@@ -225,7 +231,7 @@ def main():
     if len(os.sched_getaffinity(0)) < 2 and "1-core" in args.modes:
         say("without 1-core: it needs a cpu for each side")
         args.modes.remove("1-core")
-    built = programs.Programs(args.build, say)
+    built = programs.Programs(args.build, say, args.was)
     built.build([], args.servers)
     bench = Bench(args, built)
     if not args.no_idle:
