@@ -71,9 +71,9 @@ int sni_plat_threads_beside(unsigned known);
  * Returns  0, 1; -errno: that cannot be found out */
 int sni_plat_catches_signals(void);
 
-/* How often the calling thread was taken off a processor that it did not want to leave. A system
- * call; 0 where the system does not tell. */
-uint64_t sni_plat_thread_preemptions(void);
+/* How much time the calling thread has had on a processor, in nanoseconds. A system call; -1 where
+ * the system does not tell. */
+int64_t sni_plat_thread_cpu_ns(void);
 
 /* Let another thread have this processor for now, if one wants it. */
 void sni_plat_thread_yield(void);

@@ -106,7 +106,9 @@ struct sni_worker {
     uint32_t quiet_rounds;                  /* as a watcher: without anybody busy                */
     uint32_t doubts;                        /* how often all_asleep was not sure,                */
     uint64_t doubted_at;                    /* when sni_sched_turns was this                     */
-    struct sni_spin spin;
+    struct sni_spin spin;                   /* when it looks for what the world may bring        */
+    struct sni_spin hunt;                   /* when it looks for what other workers may queue     */
+    struct sni_crowd crowd;
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
     struct sni_context native;

@@ -13,10 +13,15 @@
  * their processor, each such time would otherwise cost as much as ten answers. If it sleeps and
  * should not have, it looks twice as long the next time.
  *
+ * A worker that searches spins in the same way for what other workers may queue (hunt): a wake that
+ * ends its sleep soon is worth a spin, one that comes later is not.
+ *
  * Where others want the processor, spinning is no use at all: those we wait for are perhaps among
- * them, and cannot run before we stop. A thread that gives its processor up now and then is not
- * taken off it; so if it was taken off lately, there is a crowd, and the worker is *shy*: it sleeps
- * at once, some times, before it tries again. */
+ * them, and cannot run before we stop. So every few milliseconds a worker compares the time that it
+ * was awake with the time that it had on a processor. If a good part of it is missing, there is a
+ * *crowd*, and the worker is *shy*: for a while it sleeps at once. (That it was taken off the
+ * processor says too little: the kernel's own threads do so for some microseconds, many times a
+ * second.) */
 #ifndef SINEW_SCHED_SPIN_H
 #define SINEW_SCHED_SPIN_H
 
@@ -29,7 +34,6 @@ enum {
     SNI_SPIN_CREDIT_MAX = 8, /* times that nothing came                                  */
     SNI_SPIN_TRY = 16,       /* without credit: every so many sleeps it is tried         */
     SNI_SPIN_FADES = 8,      /* the part of what was too much that is forgotten each time */
-    SNI_SPIN_SHY = 32,       /* sleeps without a spin, after one in a crowd              */
     SNI_SPIN_USUAL_MAX = (SNI_SPIN_MAX - SNI_SPIN_MORE) / 2,
 };
 
@@ -38,34 +42,12 @@ struct sni_spin {
     int credit;
     int skipped; /* sleeps without credit, since the last try */
     int usual;   /* looks that it took */
-    int shy;     /* sleeps without a spin that are to come */
-    uint64_t preempted;
 };
 
 /* Nothing is known yet. */
 static inline void sni_spin_init(struct sni_spin *spin)
 {
     *spin = (struct sni_spin){.usual = SNI_SPIN_USUAL_MAX};
-}
-
-/* Is the next sleep to come without a spin? */
-static inline bool sni_spin_is_shy(struct sni_spin *spin)
-{
-    if (spin->shy == 0)
-        return false;
-    spin->shy--;
-    return true;
-}
-
-/* While it spins: its thread was taken off a processor so many times, since it began. True: since
- * the last call, too. */
-static inline bool sni_spin_is_crowded(struct sni_spin *spin, uint64_t preempted)
-{
-    bool crowded = preempted != spin->preempted;
-    spin->preempted = preempted;
-    if (crowded)
-        spin->shy = SNI_SPIN_SHY;
-    return crowded;
 }
 
 /* How often to look before the sleep that is to come, at least once. */
@@ -100,6 +82,51 @@ static inline void sni_spin_missed(struct sni_spin *spin)
 static inline void sni_spin_slept_short(struct sni_spin *spin)
 {
     sni_spin_found(spin, 2 * spin->usual + 1);
+}
+
+/* ---- others who want the processor ------------------------------------------------------- */
+
+enum {
+    SNI_CROWD_ASK_NS = 4000000,  /* between two questions                                     */
+    SNI_CROWD_PART = 8,          /* the part of its time that it may lose without being shy   */
+    SNI_CROWD_SHY_NS = 20000000, /* then it does not spin                                     */
+};
+
+/* Its worker's alone; zeroed at first. */
+struct sni_crowd {
+    int64_t asked_ns; /* when it was last asked, and                        */
+    int64_t cpu_ns;   /* how much it had had on a processor by then         */
+    int64_t slept_ns; /* since then                                         */
+    int64_t shy_until_ns;
+};
+
+/* Its thread has slept for so long. */
+static inline void sni_crowd_slept(struct sni_crowd *crowd, int64_t ns)
+{
+    crowd->slept_ns += ns;
+}
+
+/* Is it time to ask? */
+static inline bool sni_crowd_is_due(const struct sni_crowd *crowd, int64_t now_ns)
+{
+    return now_ns - crowd->asked_ns >= SNI_CROWD_ASK_NS;
+}
+
+/* Its thread has had so much on a processor, since it began; -1 if that is not known. */
+static inline void sni_crowd_ask(struct sni_crowd *crowd, int64_t now_ns, int64_t cpu_ns)
+{
+    int64_t awake_ns = now_ns - crowd->asked_ns - crowd->slept_ns;
+    int64_t lost_ns = awake_ns - (cpu_ns - crowd->cpu_ns);
+    if (crowd->asked_ns != 0 && cpu_ns >= 0 && lost_ns > awake_ns / SNI_CROWD_PART)
+        crowd->shy_until_ns = now_ns + SNI_CROWD_SHY_NS;
+    crowd->asked_ns = now_ns;
+    crowd->cpu_ns = cpu_ns;
+    crowd->slept_ns = 0;
+}
+
+static inline bool sni_crowd_makes_shy(const struct sni_crowd *crowd, int64_t now_ns)
+{
+    return now_ns < crowd->shy_until_ns;
 }
 
 #endif

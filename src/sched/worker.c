@@ -19,9 +19,7 @@
 
 enum {
     LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
-    SPIN_ROUNDS = 200,            /* of a searcher before it sleeps  */
-    SPIN_PAUSES = 20,             /* in each                         */
-    SPIN_CROWD = 8,               /* the one in which it asks whether others want its processor */
+    SPIN_PAUSES = 20,             /* between two rounds of a search  */
 };
 
 struct sni_worker *sni_worker_current(void)
@@ -383,31 +381,47 @@ static void stop_searching(struct sni_worker *w)
         sni_world_wake(&sched->workers[index]);
 }
 
+/* How often a searcher that does not look at the world comes back to the others' queues. */
+static int hunt_rounds(struct sni_worker *w)
+{
+    return w->searching && w->sched->workers_n > 1 ? sni_spin_looks(&w->hunt) : 1;
+}
+
+/* Do others want the processor? */
+static bool is_shy(struct sni_worker *w)
+{
+    int64_t now_ns = sni_plat_now_ns();
+    if (sni_crowd_is_due(&w->crowd, now_ns))
+        sni_crowd_ask(&w->crowd, now_ns, sni_plat_thread_cpu_ns());
+    return sni_crowd_makes_shy(&w->crowd, now_ns);
+}
+
 static struct sni_task *search(struct sni_worker *w)
 {
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
-    bool shy = sni_spin_is_shy(&w->spin);
+    bool shy = is_shy(w);
     if (w->searching && w->wakes && w->plain)
         sni_worker_let_hurry(w, shy);
-    int looks = shy ? 1 : sni_world_spin_rounds(w);
-    int steals = !shy && w->searching && w->sched->workers_n > 1 ? SPIN_ROUNDS : 1;
-    bool is_last = looks == 1 && steals == 1 && w->drive != SNI_DRIVE_TURN;
-    for (int i = 0; (i < looks || i < steals) && !must_return(w); i++) {
-        if (i < looks)
-            (void)(is_last ? sni_world_glance(w) : sni_world_look(w));
+    const int looks = shy ? 1 : sni_world_spin_rounds(w);
+    const int hunts = shy ? 1 : hunt_rounds(w);
+    const int rounds = looks > hunts ? looks : hunts;
+    bool is_last = rounds == 1 && w->drive != SNI_DRIVE_TURN;
+    for (int i = 0; i < rounds && !must_return(w); i++) {
+        if (i > 0)
+            sni_cpu_pauses(SPIN_PAUSES);
+        bool seen = i < looks && (is_last ? sni_world_glance(w) : sni_world_look(w));
         struct sni_task *task = w->searching ? sni_worker_search(w) : sni_worker_pick(w);
-        if (task != NULL) {
-            if (looks > 1)
-                sni_spin_found(&w->spin, i);
-            return task;
-        }
-        if (i == SPIN_CROWD && sni_spin_is_crowded(&w->spin, sni_plat_thread_preemptions()))
-            break;
-        sni_cpu_pauses(SPIN_PAUSES);
+        if (task == NULL)
+            continue;
+        if (seen ? looks > 1 : hunts > 1)
+            sni_spin_found(seen ? &w->spin : &w->hunt, i);
+        return task;
     }
     if (looks > 1)
         sni_spin_missed(&w->spin);
+    if (hunts > 1)
+        sni_spin_missed(&w->hunt);
     return NULL;
 }
 

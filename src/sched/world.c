@@ -47,6 +47,7 @@ enum {
     WATCH_STUCK_NS = 1000000, /* while one of them is stuck                             */
     WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
     SHORT_NS = 100000,        /* a sleep that should have been a spin                     */
+    SHORT_WAKE_NS = 30000,    /* likewise, if another worker ended it                     */
     DOUBT_NS = 1000000,       /* until it is asked again whether all are asleep; then     */
     DOUBT_GROWTH = 4,         /* as much longer, and                                      */
     DOUBTS = 7,               /* that often: 5.5 s in all                                 */
@@ -101,6 +102,7 @@ void sni_world_init(struct sni_worker *w)
     if (w->sched->has_counter)
         sni_quick_begin(&w->clockwork.quick);
     sni_spin_init(&w->spin);
+    sni_spin_init(&w->hunt);
     w->exec.exec.clockwork = &w->clockwork;
 }
 
@@ -293,20 +295,26 @@ static int64_t doubt(struct sni_worker *w)
 
 /* ---- sleeping --------------------------------------------------------------------------- */
 
-/* Wait until then, or a wake, or an event. Returns whether it was in the driver: one without has
- * its parker, and one that was woken before does not wait. */
-static bool wait_in_driver(struct sni_worker *w, int64_t until_ns)
+/* Wait until then, or a wake, or an event. Returns whether it was a wake. */
+static bool wait_somewhere(struct sni_worker *w, int64_t until_ns)
 {
     struct sni_driver *driver = sni_atomic_load(&w->driver, relaxed); /* relaxed: made by us */
-    if (driver == NULL) {
-        (void)sni_parker_park(&w->parker, until_ns);
-        return false;
-    }
+    if (driver == NULL)
+        return sni_parker_park(&w->parker, until_ns);
     if (!sni_parker_begin(&w->parker))
-        return false;
+        return true;
     sni_driver_wait(driver, until_ns);
-    (void)sni_parker_end(&w->parker);
-    return true;
+    return sni_parker_end(&w->parker);
+}
+
+/* The same; and for how long, in *ns. */
+static bool wait_until(struct sni_worker *w, int64_t until_ns, int64_t *ns)
+{
+    int64_t since_ns = sni_plat_now_ns();
+    bool woken = wait_somewhere(w, until_ns);
+    *ns = sni_plat_now_ns() - since_ns;
+    sni_crowd_slept(&w->crowd, *ns);
+    return woken;
 }
 
 static void sleep_until(struct sni_worker *w, int64_t until_ns)
@@ -319,14 +327,16 @@ static void sleep_until(struct sni_worker *w, int64_t until_ns)
         if (verdict == SNI_ASK_LATER)
             until_ns = doubt(w);
     }
-    int64_t since_ns = sni_plat_now_ns();
-    if (wait_in_driver(w, until_ns) && sni_plat_now_ns() - since_ns < SHORT_NS)
-        sni_spin_slept_short(&w->spin);
+    int64_t slept_ns;
+    bool woken = wait_until(w, until_ns, &slept_ns);
+    if (slept_ns < (woken ? SHORT_WAKE_NS : SHORT_NS))
+        sni_spin_slept_short(woken ? &w->hunt : &w->spin);
 }
 
 void sni_world_nap(struct sni_worker *w, int64_t until_ns)
 {
-    (void)wait_in_driver(w, until_ns);
+    int64_t ns;
+    (void)wait_until(w, until_ns, &ns);
 }
 
 void sni_world_wake(struct sni_worker *w)

@@ -23,8 +23,8 @@
 #if defined(__GLIBC__)
 #include <sys/single_threaded.h>
 #endif
-#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(pthread_t) <= sizeof(((struct sni_thread *)0)->handle_),
@@ -125,10 +125,12 @@ uint64_t sni_plat_thread_id(void)
     return (uint64_t)syscall(SYS_gettid);
 }
 
-uint64_t sni_plat_thread_preemptions(void)
+int64_t sni_plat_thread_cpu_ns(void)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+    struct timespec used;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) != 0)
+        return -1;
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
 bool sni_plat_thread_is_alone(void)

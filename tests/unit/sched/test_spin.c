@@ -86,17 +86,44 @@ TEST(some_misses_do_not_end_what_has_paid)
     CHECK(sni_spin_looks(&spin) == 1);
 }
 
-TEST(who_was_taken_off_its_processor_while_it_spun_is_shy_for_a_while)
+enum { BEGUN_NS = 1000000, PERIOD_NS = SNI_CROWD_ASK_NS };
+
+/* Asked once at BEGUN_NS, and once a period later, of which it slept and lost so much. */
+static struct sni_crowd after_losing(int64_t slept_ns, int64_t lost_ns)
 {
-    struct sni_spin spin = fresh();
-    (void)sni_spin_is_crowded(&spin, 5); /* what happened before does not matter much */
-    while (sni_spin_is_shy(&spin))
-        continue;
-    CHECK(!sni_spin_is_crowded(&spin, 5));
-    CHECK(!sni_spin_is_shy(&spin));
-    CHECK(sni_spin_is_crowded(&spin, 6));
-    for (int i = 0; i < SNI_SPIN_SHY; i++)
-        CHECK(sni_spin_is_shy(&spin));
-    CHECK(!sni_spin_is_shy(&spin));
-    CHECK(!sni_spin_is_crowded(&spin, 6));
+    struct sni_crowd crowd = {0};
+    sni_crowd_ask(&crowd, BEGUN_NS, 0);
+    sni_crowd_slept(&crowd, slept_ns);
+    CHECK(!sni_crowd_is_due(&crowd, BEGUN_NS + PERIOD_NS - 1));
+    CHECK(sni_crowd_is_due(&crowd, BEGUN_NS + PERIOD_NS));
+    sni_crowd_ask(&crowd, BEGUN_NS + PERIOD_NS, PERIOD_NS - slept_ns - lost_ns);
+    return crowd;
+}
+
+TEST(who_lost_a_good_part_of_its_time_to_others_is_shy_for_a_while)
+{
+    struct sni_crowd crowd = after_losing(0, PERIOD_NS / 4);
+    CHECK(sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS));
+    CHECK(sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS + SNI_CROWD_SHY_NS - 1));
+    CHECK(!sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS + SNI_CROWD_SHY_NS));
+}
+
+TEST(who_lost_little_or_slept_is_not_shy)
+{
+    struct sni_crowd crowd = after_losing(0, PERIOD_NS / 10);
+    CHECK(!sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS));
+    crowd = after_losing(PERIOD_NS / 2, 0);
+    CHECK(!sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS));
+    crowd = after_losing(PERIOD_NS / 2, PERIOD_NS / 8); /* of what it was awake */
+    CHECK(sni_crowd_makes_shy(&crowd, BEGUN_NS + PERIOD_NS));
+}
+
+TEST(what_was_before_the_first_question_and_what_is_not_known_make_nobody_shy)
+{
+    struct sni_crowd crowd = {0};
+    sni_crowd_ask(&crowd, PERIOD_NS, 0);
+    CHECK(!sni_crowd_makes_shy(&crowd, PERIOD_NS));
+    sni_crowd_ask(&crowd, 2 * PERIOD_NS, -1);
+    sni_crowd_ask(&crowd, 3 * PERIOD_NS, -1);
+    CHECK(!sni_crowd_makes_shy(&crowd, 3 * PERIOD_NS));
 }
