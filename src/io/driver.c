@@ -84,7 +84,8 @@ bool sni_driver_submit(struct sni_driver *driver, struct sni_op *op)
 }
 
 enum {
-    SPINS = 64, /* before the processor is given to others */
+    SPINS = 64,       /* before the processor is given to others                        */
+    SHARED_PART = 16, /* so much smaller is a crowd where several workers share the work */
 };
 
 /* Reap once, under the lock, for somebody who can do nothing else until the kernel has let go of an
@@ -306,6 +307,13 @@ uint32_t sni_driver_pending(const struct sni_driver *driver)
 void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd)
 {
     sni_atomic_store(&driver->crowd, crowd, relaxed); /* relaxed: for a choice of two right ways */
+}
+
+void sni_driver_set_shared(struct sni_driver *driver)
+{
+    uint32_t crowd = sni_atomic_load(&driver->crowd, relaxed); /* relaxed: as above */
+    if (crowd != UINT32_MAX)
+        sni_driver_set_crowd(driver, crowd / SHARED_PART);
 }
 
 bool sni_driver_is_crowded(const struct sni_driver *driver)

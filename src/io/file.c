@@ -70,7 +70,7 @@ enum {
     VAIN_TRIES = 8,     /* in one call, before it pauses between them              */
     AWAY_MAX = 4,       /* POLLs in a row from elsewhere than a kept file's home    */
     LIGHTER_PART = 8,   /* a driver has less to look after than another, if it is by */
-    LIGHTER_LEAST = 16, /* that part of its own and so many operations              */
+    LIGHTER_LEAST = 16, /* that part of its own and so many files                   */
 };
 
 #define CLOSED UINT64_C(1)
@@ -266,11 +266,13 @@ enum bond {
     BOND_KEPT, /* a registration is there  */
 };
 
-/* Has `driver` clearly less to look after than `home`? */
+/* Has `driver` clearly less to look after than `home`? Files count, not what they wait for: where
+ * many have just been told there is little of that, and soon as much as before. */
 static bool is_lighter(const struct sni_driver *driver, const struct sni_driver *home)
 {
-    uint32_t here = sni_driver_pending(driver);
-    return here + here / LIGHTER_PART + LIGHTER_LEAST < sni_driver_pending(home);
+    /* relaxed, both: numbers to be compared */
+    uint32_t here = sni_atomic_load(&driver->holders, relaxed);
+    return here + here / LIGHTER_PART + LIGHTER_LEAST < sni_atomic_load(&home->holders, relaxed);
 }
 
 /* Under the lock of the home, which keeps the file: one more POLL comes from elsewhere, from the

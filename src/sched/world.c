@@ -127,6 +127,8 @@ int sni_world_driver(struct sni_exec *exec, struct sni_driver **out)
     if (rc < 0)
         return rc;
     (*out)->group = w->sched;
+    if (w->sched->workers_n > 1)
+        sni_driver_set_shared(*out);
     /* release: pairs with the acquire of those who look for us or wake us */
     sni_atomic_store(&w->driver, *out, release);
     return 0;

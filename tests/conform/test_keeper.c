@@ -59,6 +59,27 @@ TEST(an_event_between_the_try_and_the_poll_is_not_lost)
     close_driver(d);
 }
 
+/* Before it sleeps, an owner only glances: but if there are events it is not to sleep. */
+TEST(a_glance_takes_events)
+{
+    struct sni_driver *d = open_driver();
+    struct port port;
+    open_port(&port, d);
+    struct sni_op op;
+    uint32_t ticket = 0;
+    for (int i = 0; i < 3; i++) {
+        submit_kept(d, &op, port.fd, ticket);
+        raise_port(&port);
+        CHECK_EQ(sni_driver_glance(d), 1);
+        CHECK(is_complete(&op));
+        CHECK_EQ(op.result, SNI_READABLE);
+        lower_port(&port);
+        ticket = op.flags;
+    }
+    close_port(&port);
+    close_driver(d);
+}
+
 TEST(an_end_that_came_with_the_last_bytes_is_not_lost)
 {
     struct sni_driver *d = open_driver();

@@ -74,8 +74,9 @@
  *
  * Crowds. A request that waits to receive holds memory of the kernel's, a dozen lines of it, which
  * are no more at hand when their turn comes if thousands wait; a registration holds three. So from
- * CROWD operations on, files are told to wait for readiness and to receive by themselves
- * (sni_driver_is_crowded), although that is a system call for each. docs/RATIONALE.md has figures.
+ * CROWD operations on, or fewer among several workers (sni_driver_set_shared), files are told to
+ * wait for readiness and to receive by themselves (sni_driver_is_crowded), although that is a system
+ * call for each. docs/RATIONALE.md has figures.
  *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
  * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
@@ -650,14 +651,17 @@ static unsigned uring_reap(struct sni_driver *driver)
     return completed;
 }
 
-/* What was put may stay until the wait, which hands it over by the call that sleeps. */
+/* What was put may stay until the wait, which hands it over by the call that sleeps. Events of the
+ * keeper may not: that call would return at once, say that there are some, and bring none. */
 static unsigned uring_glance(struct sni_driver *driver)
 {
     struct uring *u = uring_of(driver);
     unsigned flags = sni_ring_flags(&u->ring) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
     bool quiet = flags == 0 && !u->called && all_put(u) &&
                  sni_ring_ready(&u->ring, sni_ring_head(&u->ring)) == 0;
-    return quiet ? 0 : uring_reap(driver);
+    if (!quiet)
+        return uring_reap(driver);
+    return u->kept > 0 && !u->keeper_polled ? reap_keeper(u) : 0;
 }
 
 /* ---- sleep ------------------------------------------------------------------------------ */

@@ -154,12 +154,14 @@ static struct station {
     sn_sem turn;
     int reads; /* 0: it is over */
     int others;
+    bool rest; /* the others were told, and do something else now */
     sn_task *reader;
     sn_task *waiters[CROWD];
+    sn_conn *pairs[CROWD][2]; /* what they wait for */
     struct sni_worker *worker;
 } stations[STATIONS];
-static sn_conn *others_of[CROWD][2]; /* what they wait for */
 static sn_sem read_all;
+static sn_sem rest_is_over;
 static SNI_ATOMIC(uint32_t) arrived;
 
 static int read_in_turn(void *arg)
@@ -179,6 +181,15 @@ static int read_in_turn(void *arg)
     }
 }
 
+static int rest_and_read(void *conn)
+{
+    CHECK_EQ(sn_conn_wait(conn, SN_READABLE, SN_FOREVER), SN_READABLE);
+    CHECK_EQ(sn_sem_acquire(&rest_is_over, 1, SN_FOREVER), 0);
+    char byte;
+    CHECK_EQ(sn_read(conn, &byte, 1, SN_FOREVER), 1);
+    return read_until_closed(conn);
+}
+
 /* One on each worker, since none goes on before all are there. */
 static int open_station(void *arg)
 {
@@ -189,7 +200,8 @@ static int open_station(void *arg)
     s->reader = sn_spawn(read_in_turn, s, .local = true);
     CHECK(s->reader != NULL);
     for (int i = 0; i < s->others; i++) {
-        s->waiters[i] = sn_spawn(read_until_closed, others_of[i][1], .local = true);
+        sn_task_fn *fn = s->rest ? rest_and_read : read_until_closed;
+        s->waiters[i] = sn_spawn(fn, s->pairs[i][1], .local = true);
         CHECK(s->waiters[i] != NULL);
     }
     return 0;
@@ -207,17 +219,26 @@ static sn_runtime *open_stations(sn_io_driver io)
     return rt;
 }
 
+/* Of those who rest; all others are there. */
+static void end_rest(struct station *s)
+{
+    CHECK_EQ(sn_sem_release(&rest_is_over, (uint32_t)s->others), 0);
+    let_them_wait();
+}
+
 static void close_stations(sn_runtime *rt)
 {
     for (int i = 0; i < STATIONS; i++) {
         struct station *s = &stations[i];
+        if (s->rest)
+            end_rest(s);
         s->reads = 0;
         CHECK_EQ(sn_sem_release(&s->turn, 1), 0);
         CHECK_EQ(sn_join(s->reader, NULL), 0);
         for (int k = 0; k < s->others; k++) {
-            CHECK_EQ(sn_close(others_of[k][1]), 0);
+            CHECK_EQ(sn_close(s->pairs[k][1]), 0);
             CHECK_EQ(sn_join(s->waiters[k], NULL), -EBADF);
-            CHECK_EQ(sn_close(others_of[k][0]), 0);
+            CHECK_EQ(sn_close(s->pairs[k][0]), 0);
         }
     }
     close_pair(ends);
@@ -263,14 +284,19 @@ DRIVER_TEST(a_socket_follows_its_reader_to_another_worker)
     close_stations(rt);
 }
 
+static void fill(struct station *s)
+{
+    for (int i = 0; i < CROWD; i++)
+        tcp_pair(s->pairs[i]);
+    s->others = CROWD;
+}
+
 /* Whose worker has less to wait for need not come so often: two workers share what there is. */
 DRIVER_TEST(a_socket_goes_at_once_to_a_worker_that_has_less_to_wait_for)
 {
     struct station *busy = &stations[0];
     struct station *free = &stations[1];
-    for (int i = 0; i < CROWD; i++)
-        tcp_pair(others_of[i]);
-    busy->others = CROWD;
+    fill(busy);
     sn_runtime *rt = open_stations(io);
     let_them_wait();
     for (int round = 0; round < 10; round++) {
@@ -285,6 +311,25 @@ DRIVER_TEST(a_socket_goes_at_once_to_a_worker_that_has_less_to_wait_for)
     close_stations(rt);
 }
 
+/* Who has as many, of which few wait just now, has not less to wait for: they will. */
+DRIVER_TEST(a_socket_does_not_go_at_once_to_a_worker_whose_sockets_have_just_been_told)
+{
+    struct station *waits = &stations[0];
+    struct station *works = &stations[1];
+    fill(waits);
+    fill(works);
+    works->rest = true;
+    sn_runtime *rt = open_stations(io);
+    for (int i = 0; i < CROWD; i++)
+        CHECK_EQ(sn_write(works->pairs[i][0], "x", 1, SN_FOREVER), 1);
+    let_them_wait();
+    read_at(waits, READS_THAT_MOVE, false);
+    read_at(works, 1, true);
+    if (io != SN_IO_POLL)
+        check_home_is_at(waits);
+    close_stations(rt);
+}
+
 /* ---- crowds ---------------------------------------------------------------------------------- */
 
 /* From how many operations on the driver of this worker has a crowd. */
@@ -295,6 +340,35 @@ static int set_crowd(void *arg)
     CHECK_EQ(exec->ops->driver(exec, &driver), 0);
     sni_driver_set_crowd(driver, *(uint32_t *)arg);
     return 0;
+}
+
+static int get_crowd(void *arg)
+{
+    struct sni_exec *exec = sni_exec_current();
+    struct sni_driver *driver;
+    CHECK_EQ(exec->ops->driver(exec, &driver), 0);
+    *(uint32_t *)arg = sni_atomic_load(&driver->crowd, relaxed); /* relaxed: nobody changes it */
+    return 0;
+}
+
+static uint32_t crowd_of(sn_io_driver io, unsigned workers)
+{
+    sn_runtime *rt = runtime_on(io, workers);
+    uint32_t crowd;
+    CHECK_EQ(sn_runtime_block_on(rt, get_crowd, &crowd), 0);
+    sn_runtime_destroy(rt);
+    return crowd;
+}
+
+/* Among several workers a POLL pays sooner. */
+DRIVER_TEST(a_crowd_is_smaller_where_several_workers_share_the_work)
+{
+    uint32_t alone = crowd_of(io, 1);
+    uint32_t shared = crowd_of(io, 2);
+    if (io == SN_IO_URING && alone != UINT32_MAX) /* that kernel has what it takes */
+        CHECK(shared > 0 && shared < alone);
+    else
+        CHECK_EQ(shared, UINT32_MAX);
 }
 
 static bool is_registered(sn_conn *conn)
