@@ -207,8 +207,8 @@ bool sni_driver_is_crowded(const struct sni_driver *driver);
 void sni_driver_set_crowd(struct sni_driver *driver, uint32_t crowd);
 
 /* Its owner is one of several workers that take each other's tasks: fewer are a crowd then. What an
- * operation that receives has brought is for the thread that submitted it to fetch, also if that one
- * has lost its processor; a POLL tells whoever looks. */
+ * operation that receives has brought is for the thread that submitted it to fetch, even while that
+ * one has lost its processor; a POLL tells whoever looks. */
 void sni_driver_set_shared(struct sni_driver *driver);
 
 #endif

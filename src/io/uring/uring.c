@@ -75,8 +75,8 @@
  * Crowds. A request that waits to receive holds memory of the kernel's, a dozen lines of it, which
  * are no more at hand when their turn comes if thousands wait; a registration holds three. So from
  * CROWD operations on, or fewer among several workers (sni_driver_set_shared), files are told to
- * wait for readiness and to receive by themselves (sni_driver_is_crowded), although that is a system
- * call for each. docs/RATIONALE.md has figures.
+ * wait for readiness and to receive by themselves (sni_driver_is_crowded), although that is a
+ * system call for each. docs/RATIONALE.md has figures.
  *
  * Flushing. submit only puts an entry. A system call is made by flush, by reap if something was
  * put, by wait (the same call that sleeps), and by submit when the ring is full or when the owner
