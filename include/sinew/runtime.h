@@ -71,7 +71,7 @@ typedef struct sn_runtime_options {
                               0: first come, first served                                     */
     bool virtual_time;       /* single-threaded: the clock stands still while a task can run, and
                               jumps to the next deadline when none can; for tests             */
-    int64_t timer_tick_ns;   /* how exact deadlines are, at most SN_S(1); default 65536 ns. Rounded
+    int64_t timer_tick_ns;   /* how exact deadlines are, at most SN_S(1); default 16384 ns. Rounded
                               up to a power of two                                            */
     size_t stack_bytes;      /* of a fiber that asks for nothing; default 64 KiB                */
     unsigned queue_capacity; /* tasks in a worker's own queue, a power of two from 2 to 65,536;

@@ -25,7 +25,7 @@ enum {
     STACK_BYTES_MIN = 8 << 10,
     STACK_BYTES_DEFAULT = 64 << 10,
     CAPACITY_MAX = 1 << 16,
-    TICK_NS_DEFAULT = 1 << 16,
+    TICK_NS_DEFAULT = 1 << 14,
     TICK_NS_MAX = 1000000000,
 };
 

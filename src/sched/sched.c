@@ -462,6 +462,7 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     *sched = (struct sni_sched){.home = {&home_ops}, .config = *config};
     sched->workers_n = config->single_threaded ? 1 : config->workers;
     /* Under valgrind a window would be some instructions long, and not twice the same. */
+    sched->sees_crowds = !sni_valgrind_active();
     sched->has_counter = !config->virtual_time && !sni_valgrind_active() && sni_plat_has_counter();
     sni_atomic_store(&sched->ids, 1, relaxed);       /* relaxed: nobody else is here yet */
     sni_atomic_store(&sched->event_fd, -1, relaxed); /* relaxed: as above               */

@@ -203,11 +203,13 @@ struct sni_sched {
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
     SNI_ATOMIC(uint32_t) can_hush;   /* there is a fence in all threads, see hurry.c        */
     bool has_counter;                /* immutable: deadlines are made by it, see quick.h     */
-    unsigned workers_n;              /* immutable                                           */
-    unsigned started;                /* threads that run                                    */
-    struct sni_worker *workers;      /* immutable; an array                                 */
-    sni_runq_cell *cells;            /* the workers' queues                                 */
-    uint16_t *victims;               /* the workers' lists                                  */
+    bool sees_crowds;           /* immutable: workers ask who wants their processor, see spin.h;
+                                        not under valgrind, where no two runs would be alike  */
+    unsigned workers_n;         /* immutable                                           */
+    unsigned started;           /* threads that run                                    */
+    struct sni_worker *workers; /* immutable; an array                                 */
+    sni_runq_cell *cells;       /* the workers' queues                                 */
+    uint16_t *victims;          /* the workers' lists                                  */
 };
 
 /* Make a scheduler and start its threads.

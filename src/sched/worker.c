@@ -390,6 +390,8 @@ static int hunt_rounds(struct sni_worker *w)
 /* Do others want the processor? */
 static bool is_shy(struct sni_worker *w)
 {
+    if (!w->sched->sees_crowds)
+        return false;
     int64_t now_ns = sni_plat_now_ns();
     if (sni_crowd_is_due(&w->crowd, now_ns))
         sni_crowd_ask(&w->crowd, now_ns, sni_plat_thread_cpu_ns());
