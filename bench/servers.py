@@ -105,6 +105,11 @@ class Server:
     def cpu_s(self):
         return time.clock_gettime((~self.process.pid << 3) | 2)  # as clock_getcpuclockid
 
+    def own_s(self):
+        """What of it was spent outside the kernel, in ticks of a hundredth."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            return int(stat.read().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+
     def check_alive(self):
         if self.process.poll() is not None:
             raise Trouble(f"{self.name} has died")
@@ -174,7 +179,7 @@ def check_http(port):
 def load_http(server, cpus, conns, threads, seconds):
     if shutil.which("wrk") is None:
         raise Trouble("there is no wrk; enable with: tools/setup bench")
-    used = server.cpu_s()
+    used, own = server.cpu_s(), server.own_s()
     done = subprocess.run(["wrk", "-t", str(threads), "-c", str(conns), "-d", f"{seconds}s",
                            "--timeout", "30s", "-s", WRK_LUA,
                            f"http://127.0.0.1:{server.port}/hello"],
@@ -183,7 +188,8 @@ def load_http(server, cpus, conns, threads, seconds):
     found = re.search(r"^JSON (.*)$", done.stdout, re.M)
     if not found:
         raise Trouble(f"wrk failed: {done.stderr.strip()[-200:]}")
-    return {**json.loads(found.group(1)), "server_s": server.cpu_s() - used}
+    return {**json.loads(found.group(1)), "server_s": server.cpu_s() - used,
+            "own_s": server.own_s() - own}
 
 
 # ---- a sample -----------------------------------------------------------------------------------
@@ -220,7 +226,8 @@ def measure_http(server, cpus, p):
     r = load_http(server, cpus, int(p["conns"]), threads, int(p["window_s"]))
     if r["errors"]:
         raise Trouble(f"{r['errors']} errors")
-    return figures(r["requests"], r["duration_us"] / 1e6, r["server_s"], r["p50_us"], r["p99_us"])
+    return {**figures(r["requests"], r["duration_us"] / 1e6, r["server_s"], r["p50_us"], r["p99_us"]),
+            "own_ns": 1e9 * r["own_s"] / max(1, r["requests"])}
 
 
 def measure_memory(folder, server, p):

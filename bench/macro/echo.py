@@ -8,7 +8,8 @@
     bench/macro/echo.py --was ../before/build/release --servers sinew    what a change has done
 
 Modes: 1-core, the server with one worker on the first cpu and the client on the second; 2-worker,
-nothing is pinned. A round takes one sample of each server in each cell, with a fresh process; the
+nothing is pinned, and the client has two threads as well; 1-worker, the same with one worker: what
+the second one costs. A round takes one sample of each server in each cell, with a fresh process; the
 order rotates from round to round. Figures are medians over rounds. A sample during which others
 used the machine is left out if there are better ones, else the row is marked with ~.
 
@@ -42,7 +43,7 @@ import servers
 from servers import Server, Trouble
 
 ROOT = programs.ROOT
-MODES = ("1-core", "2-worker")
+MODES = {"1-core": (1, 1), "2-worker": (2, 2), "1-worker": (1, 2)}  # workers, threads of the client
 IDLE_CONNS = 10000
 DISTURBED = 0.2  # cpus that others used
 SERVERS = programs.SERVERS
@@ -84,11 +85,11 @@ class Bench:
 
     def sample(self, mode, conns, name, number):
         pinned = mode == "1-core"
-        workers = 1 if pinned else 2
+        workers, threads = MODES[mode]
         server_on, client_on = ({cpu} if pinned else None for cpu in self.cpus[:2])
         with Server(self.programs, name, "echo", workers, server_on) as server:
             result = servers.load_echo(self.programs.native, server, client_on,
-                                       ["-c", conns, "-t", min(workers, conns), "-w",
+                                       ["-c", conns, "-t", min(threads, conns), "-w",
                                         self.args.window / 2, "-d", self.args.window])
         self.keep("echo", self.samples, {"server": name, "mode": mode, "round": number, **result})
 
@@ -188,7 +189,7 @@ def read_options():
     parser.add_argument("--conns", type=listed(int), metavar="N,...")
     parser.add_argument("--servers", type=listed(str), metavar="NAME,...",
                         help=", ".join(SERVERS))
-    parser.add_argument("--modes", type=listed(str), metavar="MODE,...", default=list(MODES),
+    parser.add_argument("--modes", type=listed(str), metavar="MODE,...", default=["1-core", "2-worker"],
                         help=", ".join(MODES))
     parser.add_argument("--no-idle", action="store_true", help="without memory")
     parser.add_argument("--limit", type=float, metavar="S", help="begin no sample later than this")

@@ -4,7 +4,7 @@
 #include "harness.h"
 #include "plat/cpu.h"
 #include "refuse_call.h"
-#include "sched/sched.h"
+#include "unit/sched/counted.h"
 
 #include <sinew/sinew.h>
 
@@ -17,16 +17,6 @@ static int nothing(void *arg)
 {
     (void)arg;
     return 0;
-}
-
-/* Over all workers. */
-static uint64_t counted(enum sni_probe_counter counter)
-{
-    struct sni_sched *sched = sni_worker_current()->sched;
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < sched->workers_n; i++)
-        sum += sni_probe_get(&sched->workers[i].probe, counter);
-    return sum;
 }
 
 /* Tasks that do nothing, in batches, until `counter` is `wanted`. Returns what it is. */

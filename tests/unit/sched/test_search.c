@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker without work (R43, R80): how long it looks for what others may queue. */
 #include "harness.h"
-#include "sched/sched.h"
+#include "unit/sched/counted.h"
 
 #include <sinew/sinew.h>
 
 enum { NAPS = 160, TRIES_PER_SLEEP = 200 };
 
-/* Over all workers. */
-static uint64_t counted(const struct sni_sched *sched, enum sni_probe_counter counter)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < sched->workers_n; i++)
-        sum += sni_probe_get(&sched->workers[i].probe, counter);
-    return sum;
-}
-
 static int sleep_often(void *arg)
 {
     (void)arg;
-    const struct sni_sched *sched = sni_worker_current()->sched;
-    uint64_t parks = counted(sched, SNI_PROBE_parks);
-    uint64_t tries = counted(sched, SNI_PROBE_steals_tried);
+    uint64_t parks = counted(SNI_PROBE_parks);
+    uint64_t tries = counted(SNI_PROBE_steals_tried);
     for (int i = 0; i < NAPS; i++)
         (void)sn_sleep(SN_MS(2));
-    parks = counted(sched, SNI_PROBE_parks) - parks;
-    tries = counted(sched, SNI_PROBE_steals_tried) - tries;
+    parks = counted(SNI_PROBE_parks) - parks;
+    tries = counted(SNI_PROBE_steals_tried) - tries;
     CHECK_GE(parks, NAPS / 2);
     CHECK_LT(tries, TRIES_PER_SLEEP * parks);
     return 0;
