@@ -32,6 +32,7 @@
     X(unparks, "times the worker woke a sleeping one")                      \
     X(hushes, "times the worker stayed awake beside busy ones")             \
     X(naps, "rests between two looks at busy ones")                         \
+    X(tastes, "single tasks taken from busy ones, to see what they are")    \
     X(lifo_hits, "tasks run from the slot for the one made ready last")     \
     X(overflows, "times the local queue was full and spilled")              \
     X(injects, "tasks taken from the queue that threads outside put into")  \

@@ -299,15 +299,26 @@ struct sni_task *sni_worker_pick_slow(struct sni_worker *w)
 
 /* ---- searching ------------------------------------------------------------------------- */
 
+/* One link of a victim that is too fast to be robbed. */
+static size_t taste(struct sni_worker *w, struct sni_worker *victim, struct sni_runlink **first)
+{
+    if (sni_runq_steal(&victim->runq, &w->runq, 1, first) == 0)
+        return 0;
+    sni_probe_count(&w->probe, SNI_PROBE_tastes);
+    return 1;
+}
+
 /* Links taken from the victim; the first is given, the others are in our own queue. */
 static size_t steal_links(struct sni_worker *w, struct sni_worker *victim, bool last,
                           struct sni_runlink **first)
 {
+    if (w->tastes)
+        return taste(w, victim, first);
     if (w->sched->config.lifo) {
         *first = sni_deque_steal(&victim->deque, NULL);
         return *first != NULL;
     }
-    size_t got = sni_runq_steal(&victim->runq, &w->runq, first);
+    size_t got = sni_runq_steal(&victim->runq, &w->runq, UINT32_MAX, first);
     if (got == 0 && last) {
         *first = sni_runq_slot_steal(&victim->runq);
         got = *first != NULL;

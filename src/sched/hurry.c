@@ -7,9 +7,9 @@
  * ever more rarely: a look takes lines of memory away from the one it looks at, who wants them
  * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
  * should burn a processor for that; it counts as searching, and looks again by itself, as one that
- * spins does. When its patience is at an end it steals all the same, for it may be wrong; and if
- * that was of no use, because the others are as hurried afterwards, it has twice the patience next
- * time.
+ * spins does. When its patience is at an end it steals all the same, for it may be wrong: but one
+ * task, a *taste*, and not half of them. If the others are as hurried afterwards, it has twice the
+ * patience next time.
  *
  * One that has watched for some time hushes those it watches (idle.h): it stays awake beside them,
  * so they need not ask with each push whether somebody is to be woken, which is a tenth of what a
@@ -29,7 +29,7 @@ enum {
     NAP_NS = 40000,           /* from here on it naps until the next look                  */
     MOVE_NS = 156,            /* a hurried queue moves once in this time, or oftener;      */
     MOVES_LEAST = 16,         /* fewer moves tell nothing                                  */
-    PATIENCE_NS = 1250000,    /* then it is robbed all the same                            */
+    PATIENCE_NS = 1250000,    /* then a task of it is taken all the same                   */
     IN_VAIN_MAX = 5,          /* times that this is doubled                                */
     PATIENCE_DUE_NS = 125000, /* of one that has its own timers or descriptors to look after */
     SPIN_PAUSES = 20,         /* between two looks at the clock                            */
@@ -123,7 +123,7 @@ static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, int64_t pa
     return hurried;
 }
 
-void sni_worker_let_hurry(struct sni_worker *w, bool shy)
+bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
 {
     int64_t now_ns = sni_plat_now_ns();
     /* They were before, perhaps when we slept and they had our processor: then there is no need to
@@ -131,16 +131,15 @@ void sni_worker_let_hurry(struct sni_worker *w, bool shy)
     bool were = is_hurried(w, now_ns);
     bool due = sni_world_is_due(w);
     if (shy && (due || !were))
-        return; /* it would have to spin */
+        return false; /* it would have to spin */
     int64_t ns = were ? HUSH_NS : LOOK_NS;
-    if (due) {
-        (void)outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX);
-        return;
-    }
+    if (due)
+        return outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX);
     int64_t patience_ns = (int64_t)PATIENCE_NS << w->in_vain;
     bool in_vain = outwait(w, now_ns, ns, patience_ns, shy ? 0 : NAP_NS);
     if (!in_vain)
         w->in_vain = 0;
     else if (w->in_vain < IN_VAIN_MAX)
         w->in_vain++;
+    return in_vain;
 }

@@ -150,14 +150,15 @@ static void complete(struct sni_runq *q, uint32_t at)
     }
 }
 
-size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, struct sni_runlink **first)
+size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t most,
+                      struct sni_runlink **first)
 {
     sni_assert_debug(from != into, "a worker steals from itself");
     uint32_t tail = sni_runq_own_tail_(into);
     uint32_t half = sni_runq_capacity_(from) / 2;
     uint32_t limit = sni_runq_room_(into, tail, half) + 1; /* the first needs no cell */
     uint32_t at = 0;
-    uint32_t n = claim(from, limit, &at);
+    uint32_t n = claim(from, limit < most ? limit : most, &at);
     if (n == 0)
         return 0;
     *first = sni_runq_read_(from, at);

@@ -99,11 +99,13 @@ static inline struct sni_runlink *sni_runq_pop_rest(struct sni_runq *q, struct s
 static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
                                                 const struct sni_runq_rest *rest, uint32_t nth);
 
-/* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up. The oldest one is
- * given in *first, to be run at once; the others are appended to `into`, as far as they fit.
+/* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up, `most` at most. The
+ * oldest one is given in *first, to be run at once; the others are appended to `into`, as far as
+ * they fit.
  *
  * Returns how many were taken, *first included; 0 if `from` is empty or another thief is at it. */
-size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, struct sni_runlink **first);
+size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t most,
+                      struct sni_runlink **first);
 
 /* Any thread: how many links the ring held at some moment during the call. Behind a seq_cst fence
  * it serves as the last look before sleeping (idle.h). */

@@ -87,6 +87,7 @@ struct sni_worker {
     bool looking;              /* at the world: what it wakes goes behind what runs already */
     bool searching;            /* accounted as searching, see idle.h                    */
     bool all_first;            /* the queue of all came before the inbox, the last time  */
+    bool tastes;               /* as a searcher: takes one task, see hurry.c             */
     bool time_passed;          /* of a turn on virtual time: once in each               */
     bool turn_begins;          /* nothing was looked at in it                           */
     enum sni_after after;      /* to be done by the next context                        */
@@ -317,8 +318,8 @@ void sni_sched_resume(struct sni_sched *sched);
 void sni_pause_here(struct sni_worker *w);
 
 /* hurry.c: a searcher waits as long as others are too fast to be robbed; without spinning, if it is
- * `shy` (spin.h). */
-void sni_worker_let_hurry(struct sni_worker *w, bool shy);
+ * `shy` (spin.h). True: they still are, but it has waited for long. */
+bool sni_worker_let_hurry(struct sni_worker *w, bool shy);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);

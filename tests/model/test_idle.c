@@ -93,10 +93,10 @@ static void run_link(struct sni_runlink *link)
 static struct sni_runlink *search(unsigned me)
 {
     struct sni_runlink *link = NULL;
-    if (sni_runq_steal(&rings[SUBMITTER], &rings[me], &link) > 0)
+    if (sni_runq_steal(&rings[SUBMITTER], &rings[me], UINT32_MAX, &link) > 0)
         return link;
     for (unsigned i = 1; i < workers && link == NULL; i++)
-        (void)sni_runq_steal(&rings[(me + i) % workers], &rings[me], &link);
+        (void)sni_runq_steal(&rings[(me + i) % workers], &rings[me], UINT32_MAX, &link);
     return link;
 }
 

@@ -44,7 +44,7 @@ static void drain(void)
 static void steal(unsigned into)
 {
     struct sni_runlink *first = NULL;
-    size_t n = sni_runq_steal(&rings[0], &rings[into], &first);
+    size_t n = sni_runq_steal(&rings[0], &rings[into], UINT32_MAX, &first);
     MODEL_CHECK((n == 0) == (first == NULL));
     item_take(first);
     if (n > 1)
@@ -64,7 +64,7 @@ static void thief_2(void)
 static void thief_of_thief(void)
 {
     struct sni_runlink *first = NULL;
-    (void)sni_runq_steal(&rings[1], &rings[2], &first);
+    (void)sni_runq_steal(&rings[1], &rings[2], UINT32_MAX, &first);
     item_take(first);
 }
 

@@ -74,6 +74,19 @@ TEST(hurry_who_watches_short_tasks_burns_no_processor, .limit_s = 120)
     run_with_two(be_watched, NULL);
 }
 
+static int be_tasted(void *arg)
+{
+    (void)arg;
+    return hurry(SNI_PROBE_tastes, 3, ROUNDS_MAX) >= 3 ? 0 : -1;
+}
+
+TEST(hurry_who_has_watched_short_tasks_for_long_takes_one_of_them, .limit_s = 120)
+{
+    if (sni_plat_cpu_count() < 2)
+        SKIP("one processor");
+    run_with_two(be_tasted, NULL);
+}
+
 #endif
 
 /* ---- what is not short is taken by the one who stayed --------------------------------------- */

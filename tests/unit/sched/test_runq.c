@@ -52,7 +52,7 @@ TEST(a_new_runq_is_empty)
     CHECK_PTR_EQ(sni_runq_pop(&q), NULL);
     CHECK_EQ(sni_runq_len(&q), 0);
     struct sni_runlink *first = NULL;
-    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 0);
     CHECK_PTR_EQ(first, NULL);
 }
 
@@ -76,7 +76,7 @@ TEST(a_runq_goes_on_when_its_indices_wrap)
             CHECK_EQ(sni_runq_len(&q), CAPACITY);
             CHECK_PTR_EQ(sni_runq_pop(&q), &links[0]);
             struct sni_runlink *first = NULL;
-            CHECK_EQ(sni_runq_steal(&q, &other, &first), 4);
+            CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 4);
             CHECK_PTR_EQ(first, &links[1]);
             check_pops(&other, 2, 3);
             check_pops(&q, 5, 3);
@@ -120,7 +120,7 @@ TEST(a_thief_takes_the_older_half_rounded_up)
         push(0, queued);
         unsigned half = queued - queued / 2;
         struct sni_runlink *first = NULL;
-        CHECK_EQ(sni_runq_steal(&q, &other, &first), half);
+        CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), half);
         CHECK_PTR_EQ(first, &links[0]);
         CHECK_EQ(sni_runq_len(&other), half - 1);
         check_pops(&other, 1, half - 1);
@@ -135,10 +135,25 @@ TEST(a_thief_takes_only_what_fits)
         CHECK(sni_runq_push(&other, &links[20 + i]));
     push(0, CAPACITY);
     struct sni_runlink *first = NULL;
-    CHECK_EQ(sni_runq_steal(&q, &other, &first), 2); /* one cell, and the one to be run */
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first),
+             2); /* one cell, and the one to be run */
     CHECK_PTR_EQ(first, &links[0]);
-    CHECK_EQ(sni_runq_steal(&q, &other, &first), 1);
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 1);
     CHECK_PTR_EQ(first, &links[2]);
+    check_pops(&q, 3, CAPACITY - 3);
+}
+
+TEST(a_thief_takes_no_more_than_it_wants)
+{
+    start_at(0);
+    push(0, CAPACITY);
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, 1, &first), 1);
+    CHECK_PTR_EQ(first, &links[0]);
+    CHECK_EQ(sni_runq_len(&other), 0);
+    CHECK_EQ(sni_runq_steal(&q, &other, 2, &first), 2);
+    CHECK_PTR_EQ(first, &links[1]);
+    check_pops(&other, 2, 1);
     check_pops(&q, 3, CAPACITY - 3);
 }
 
@@ -150,7 +165,7 @@ TEST(a_steal_under_way_keeps_its_cells_and_other_thieves_out)
     push(0, CAPACITY);
     q.head_.raw_ = (uint64_t)0 << 32 | 3; /* claimed 0, 1 and 2 */
     struct sni_runlink *first = NULL;
-    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 0);
     CHECK_PTR_EQ(sni_runq_pop(&q), &links[3]);
     CHECK(!sni_runq_push(&q, &links[8]));
     CHECK_EQ(sni_runq_len(&q), 4);
@@ -227,7 +242,7 @@ TEST(the_slot_can_be_stolen_but_a_steal_of_the_ring_leaves_it)
     CHECK_PTR_EQ(sni_runq_slot_steal(&q), NULL);
     CHECK_PTR_EQ(sni_runq_slot_swap(&q, &links[0]), NULL);
     struct sni_runlink *first = NULL;
-    CHECK_EQ(sni_runq_steal(&q, &other, &first), 0);
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 0);
     CHECK_PTR_EQ(sni_runq_slot_steal(&q), &links[0]);
     CHECK_PTR_EQ(sni_runq_slot_take(&q), NULL);
 }
@@ -268,7 +283,7 @@ static void *work_for_others(void *arg)
             link = sni_inject_pop(&inject_all);
         for (unsigned i = 1; link == NULL && i < WORKERS; i++) {
             struct sni_runq *victim = &workers[(me + i) % WORKERS].ring;
-            if (sni_runq_steal(victim, own, &link) == 0)
+            if (sni_runq_steal(victim, own, UINT32_MAX, &link) == 0)
                 link = sni_runq_slot_steal(victim);
         }
         if (link != NULL)
