@@ -251,6 +251,8 @@ static struct sni_task *draw(struct sni_worker *w)
 static struct sni_task *pick_fairly(struct sni_worker *w)
 {
     w->fair_at = w->tick + SNI_FAIR_TICK;
+    if (w->plain && sni_hush_is_on(&w->hush) && !sni_runq_is_held(&w->runq))
+        sni_runq_hold(&w->runq);
     if ((int32_t)(w->tick - w->look_at) >= 0) {
         if (sni_world_is_due(w)) /* the loop looks, on a stack that is large enough */
             sni_atomic_fetch_or(&w->detour, SNI_DETOUR_LOOK, relaxed); /* relaxed: our own */

@@ -34,7 +34,6 @@ enum {
     PATIENCE_DUE_NS = 125000, /* of one that has its own timers or descriptors to look after */
     SPIN_PAUSES = 20,         /* between two looks at the clock                            */
     WATCHED = 4,              /* queues that are looked at                                 */
-    STORE_NS = 1000000,       /* longer than any store takes                               */
 };
 
 static unsigned watched_by(const struct sni_worker *w)
@@ -81,13 +80,8 @@ static void end_hush(struct sni_worker *w)
 {
     for (unsigned i = 0; i < watched_by(w); i++)
         sni_hush_end(&nth_watched(w, i)->hush);
-    if (sni_likely(sni_plat_fence_all() == 0))
-        return;
-    /* Forbidden since it was prepared. A store becomes visible by itself in less time than this,
-     * though no rule says so; and nobody is hushed any more. */
-    sni_atomic_store(&w->sched->can_hush, 0, relaxed); /* relaxed: as above */
-    uint32_t nobody_wakes = 0;
-    (void)sni_plat_park(&nobody_wakes, 0, sni_plat_now_ns() + STORE_NS);
+    if (sni_unlikely(!sni_hush_fence()))
+        sni_atomic_store(&w->sched->can_hush, 0, relaxed); /* relaxed: as above */
 }
 
 static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)

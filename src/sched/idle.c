@@ -84,6 +84,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "plat/clock.h"
 #include "plat/thread.h"
 
 #include <sinew/errno.h>
@@ -95,6 +96,7 @@ enum {
     ONE_SEARCHING = SNI_IDLE_ONE_SEARCHING_,
     NOBODY = SNI_IDLE_NOBODY_,
     SLEEPING_MASK = ONE_SEARCHING - 1,
+    STORE_NS = 1000000, /* longer than any store takes */
 };
 static_assert((int)SNI_WORKERS_MAX < (int)NOBODY, "the counts need room on both sides");
 static_assert((int)SNI_WORKERS_MAX + (int)NOBODY < (int)ONE_SEARCHING, "sleeping may not overflow");
@@ -241,6 +243,16 @@ void sni_hush_end(struct sni_hush *hush)
     uint32_t before = sni_atomic_fetch_sub(&hush->by_, 1, relaxed);
     sni_assert_debug(before > 0, "a hush ends that has not begun");
     (void)before;
+}
+
+bool sni_hush_fence(void)
+{
+    if (sni_likely(sni_plat_fence_all() == 0))
+        return true;
+    /* A store becomes visible by itself in less time than this. */
+    uint32_t nobody_wakes = 0;
+    (void)sni_plat_park(&nobody_wakes, 0, sni_plat_now_ns() + STORE_NS);
+    return false;
 }
 
 /* ---- what others want to know ----------------------------------------------------------- */

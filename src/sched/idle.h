@@ -117,10 +117,14 @@ struct sni_hush {
 /* `others`: there are workers who may take what the owner queues. */
 void sni_hush_init(struct sni_hush *hush, bool others);
 
-/* Searcher: begin and end, once each. Behind one or several ends it calls sni_plat_fence_all, and
+/* Searcher: begin and end, once each. Behind one or several ends it calls sni_hush_fence, and
  * looks at the queues as any searcher does; it searches until then. */
 void sni_hush_begin(struct sni_hush *hush);
 void sni_hush_end(struct sni_hush *hush);
+
+/* sni_plat_fence_all; and if it has been forbidden since it was prepared, a wait that is as good,
+ * though no rule says so. False: that was it, and nobody should rely on the fence any more. */
+bool sni_hush_fence(void);
 
 /* Owner: may the push be a plain one? And behind a plain one: was nobody to be told? If not, a
  * hush has ended meanwhile: sni_idle_submit. */

@@ -24,6 +24,26 @@
  *
  * Each link leaves [real, tail) by one successful CAS of the one head word, so it is taken once.
  *
+ * Held. For an owner whom no thief disturbs, that CAS is most of what a pop costs. So it may *hold*
+ * the ring: `own` is then the next link to be taken, and a pop just stores own + 1. The head says
+ * that a thief is at work, which keeps thieves away. One that wants something *asks*: it has the
+ * kernel put a fence into all threads, makes of `own` a head, and the ring is shared again.
+ *
+ *     hold       CAS steal = real - 1, as if the cell before were being copied; own = real; HELD
+ *     pop        own + 1; look: if HELD, the link is the owner's. Else settle
+ *     ask        CAS HELD to ASKED; fence in all threads; given = own; head = own, own; SHARED
+ *     settle     wait until it is SHARED. given == own: the pop was in time, the thief has counted
+ *                it. given == own - 1: it was not; pop again, by CAS
+ *     share      the owner's own way back: CAS HELD to ASKED, head = own, own; SHARED
+ *
+ * The owner executes the thief's fence before its look or behind it. Behind: its store of `own`
+ * went before the look and so before the fence, and the thief reads it: what the owner took is not
+ * in the head. Before: it finds ASKED, or SHARED, and settles by what the thief has read. There is
+ * only one pop that the thief may have seen or not, for the owner does not go on before that is
+ * settled. It waits for a thief that has asked, which takes a microsecond unless that one loses its
+ * processor. To other thieves the ring looks as if one were at it; so it does for some instructions
+ * of a hold, as for those of a claim.
+ *
  * Orders.
  *  1. A link's contents reach whoever takes it: the push stores tail with release, a thief loads
  *     tail with acquire. What a thief appends to its own ring is stored likewise.
@@ -36,6 +56,10 @@
  *     keep the release sequence going. `head_seen_` is such an acquired value, kept: while it
  *     leaves room, a push need not touch the line that thieves write.
  *  4. The owner reads the cells it wrote itself, or as a thief; no order is needed.
+ *  5. Held: what the owner stores and then looks at is ordered by the fence in all threads, which
+ *     also shows the thief the tail that was there before the pops (2). `held` carries the rest:
+ *     the owner's release of HELD to the thief's CAS, its release of SHARED, behind `given` and
+ *     the head, to the owner who settles. The hold's CAS acquires the last completion, for 3.
  *
  * A thief that sleeps between its load and its CAS while exactly 2^32 links pass would be fooled:
  * that is some twenty seconds of nothing but pops, and then the number must be met exactly.
@@ -52,6 +76,8 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "plat/thread.h"
+#include "sched/idle.h"
 #include "sched/inject.h"
 
 void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity)
@@ -62,12 +88,89 @@ void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity)
     sni_atomic_store(&q->head_, 0, relaxed);
     sni_atomic_store(&q->tail_, 0, relaxed);
     sni_atomic_store(&q->slot_, NULL, relaxed);
+    sni_atomic_store(&q->own_, 0, relaxed);                 /* relaxed: as above */
+    sni_atomic_store(&q->held_, SNI_RUNQ_SHARED_, relaxed); /* relaxed: as above */
     q->head_seen_ = 0;
     q->slot_uses_ = 0;
     q->cells_ = cells;
     q->mask_ = capacity - 1;
     q->alone_ = false;
 }
+
+void sni_runq_set_alone(struct sni_runq *q)
+{
+    q->alone_ = true;
+    sni_runq_hold(q);
+}
+
+/* ---- holding ---------------------------------------------------------------------------- */
+
+void sni_runq_hold(struct sni_runq *q)
+{
+    /* acquire: pairs with give(), so that the next thief's `given` comes behind the last one's */
+    if (sni_atomic_load(&q->held_, acquire) != SNI_RUNQ_SHARED_)
+        return;
+    uint64_t head = sni_atomic_load(&q->head_, relaxed); /* relaxed: the CAS decides */
+    uint32_t real = sni_runq_real_of_(head);
+    /* acquire: pairs with the completion in sni_runq_steal, see 3 and 5. relaxed: not now, then */
+    if (sni_runq_steal_of_(head) != real ||
+        !sni_atomic_cas(&q->head_, &head, sni_runq_pack_(real - 1, real), acquire, relaxed))
+        return;
+    sni_atomic_store(&q->own_, real, relaxed); /* relaxed: the next one publishes it */
+    /* release: pairs with the acquire in ask() */
+    sni_atomic_store(&q->held_, SNI_RUNQ_HELD_, release);
+}
+
+/* Who has made it ASKED: the ring is everybody's again, from `own` on. */
+static void give(struct sni_runq *q, uint32_t own)
+{
+    /* release: as that of a pop, see 2 */
+    sni_atomic_store(&q->head_, sni_runq_pack_(own, own), release);
+    /* release: pairs with the acquires in await_shared() and sni_runq_hold */
+    sni_atomic_store(&q->held_, SNI_RUNQ_SHARED_, release);
+}
+
+/* Thief: have a ring that is held be shared. */
+static SNI_NEVER_INLINE void ask(struct sni_runq *q)
+{
+    uint32_t held = SNI_RUNQ_HELD_;
+    /* acquire: pairs with the release in sni_runq_hold. relaxed: somebody else is at it */
+    if (!sni_atomic_cas(&q->held_, &held, SNI_RUNQ_ASKED_, acquire, relaxed))
+        return;
+    (void)sni_hush_fence();
+    q->given_ = sni_atomic_load(&q->own_, relaxed); /* relaxed: behind the fence, see 5 */
+    give(q, q->given_);
+}
+
+/* Owner: a thief has asked. Until it has what it wants. */
+static void await_shared(const struct sni_runq *q)
+{
+    /* acquire: pairs with the release in give() */
+    for (unsigned round = 0; sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_ASKED_; round++)
+        sni_plat_back_off(round);
+}
+
+SNI_NEVER_INLINE struct sni_runlink *sni_runq_settle_(struct sni_runq *q, uint32_t own)
+{
+    await_shared(q);
+    if (q->given_ != own + 1)
+        return sni_runq_pop(q);
+    q->slot_uses_ = 0;
+    return sni_runq_read_(q, own);
+}
+
+/* Owner: hold it no longer. */
+static void share(struct sni_runq *q)
+{
+    uint32_t held = SNI_RUNQ_HELD_;
+    /* relaxed, all: nothing is read on the strength of it; own_ is the owner's */
+    if (sni_atomic_cas(&q->held_, &held, SNI_RUNQ_ASKED_, relaxed, relaxed))
+        give(q, sni_atomic_load(&q->own_, relaxed));
+    else
+        await_shared(q);
+}
+
+/* ---- overflow --------------------------------------------------------------------------- */
 
 /* Owner: join `count` cells from `from` on, which are no longer in the queue, and `last` behind
  * them to a chain. Returns its first link. */
@@ -87,6 +190,7 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
                            unsigned prio)
 {
     uint32_t half = sni_runq_capacity_(q) / 2;
+    share(q);
     while (!sni_runq_push(q, link)) {
         /* relaxed: nothing is read on the strength of it, the CAS below decides */
         uint64_t head = sni_atomic_load(&q->head_, relaxed);
@@ -107,6 +211,8 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
     }
     return 0;
 }
+
+/* ---- stealing --------------------------------------------------------------------------- */
 
 /* Thief: take the older half of `q`, at most `limit`, out of the queue; its cells stay as they are
  * until complete(). Returns their number, and in *at the first one's index. */
@@ -154,6 +260,9 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t mos
                       struct sni_runlink **first)
 {
     sni_assert_debug(from != into, "a worker steals from itself");
+    /* relaxed: a guess; the head tells, or ask() */
+    if (sni_atomic_load(&from->held_, relaxed) == SNI_RUNQ_HELD_ && sni_runq_len(from) > 0)
+        ask(from);
     uint32_t tail = sni_runq_own_tail_(into);
     uint32_t half = sni_runq_capacity_(from) / 2;
     uint32_t limit = sni_runq_room_(into, tail, half) + 1; /* the first needs no cell */
@@ -174,8 +283,11 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t mos
 
 uint32_t sni_runq_len(const struct sni_runq *q)
 {
-    /* acquire: the tail read next is not older than this head, see 2 */
-    uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, acquire));
+    /* acquire, all: the tail read next is not older than this head, see 2. While the ring is held
+     * that may fail, and too much be said, for a moment */
+    uint32_t real = sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_SHARED_
+                        ? sni_runq_real_of_(sni_atomic_load(&q->head_, acquire))
+                        : sni_atomic_load(&q->own_, acquire);
     /* relaxed: nothing is read on the strength of it */
     uint32_t queued = sni_atomic_load(&q->tail_, relaxed) - real;
     return queued <= sni_runq_capacity_(q) ? queued

@@ -34,21 +34,34 @@ enum {
 /* One entry of a ring. */
 typedef SNI_ATOMIC(struct sni_runlink *) sni_runq_cell;
 
+/* Values of `held_`. */
+enum {
+    SNI_RUNQ_SHARED_,
+    SNI_RUNQ_HELD_,  /* by the owner, who pops without asking anybody: own_ counts, and not head_ */
+    SNI_RUNQ_ASKED_, /* by a thief, to share: soon that will be so */
+};
+
 /* Written by           owner                             thieves
- *   head_              pop, overflow: CAS                steal: CAS
+ *   head_              pop, hold: CAS; share: store      steal: CAS; ask: store
  *   tail_              push, steal into it: store        read
+ *   own_               pop of a ring that is held: store read
  *   head_seen_, slot_uses_  plain                        never
+ *   held_              hold, share                       ask
+ *   given_             read, when it was asked           ask: plain
  *   cells_, mask_, alone_   written before the threads start, then constant
  *   *cells_            push, steal into it: store        read, between claim and completion
  *   slot_              swap, take                        sni_runq_slot_steal: exchange by NULL */
 struct sni_runq {
     _Alignas(SNI_SCHED_LINE_BYTES) SNI_ATOMIC(uint64_t) head_;
     _Alignas(SNI_SCHED_LINE_BYTES) SNI_ATOMIC(uint32_t) tail_;
-    uint32_t head_seen_; /* a steal index that head_ had once: never ahead of the real one */
-    uint32_t slot_uses_; /* in a row */
+    SNI_ATOMIC(uint32_t) own_; /* the next link to be taken, while the ring is held */
+    uint32_t head_seen_;       /* a steal index that head_ had once: never ahead of the real one */
+    uint32_t slot_uses_;       /* in a row */
     _Alignas(SNI_SCHED_LINE_BYTES) sni_runq_cell *cells_;
     uint32_t mask_;
-    bool alone_; /* there is no thief */
+    SNI_ATOMIC(uint32_t) held_;
+    uint32_t given_; /* what own_ was to the last thief that asked */
+    bool alone_;     /* there is no thief */
     _Alignas(SNI_SCHED_LINE_BYTES) SNI_ATOMIC(struct sni_runlink *) slot_;
 };
 
@@ -58,14 +71,18 @@ struct sni_runq {
 void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity);
 
 /* There will be no thief: the owner's operations need not defend themselves. Before any use. */
-static inline void sni_runq_set_alone(struct sni_runq *q)
-{
-    q->alone_ = true;
-}
+void sni_runq_set_alone(struct sni_runq *q);
 
-static inline bool sni_runq_is_alone(const struct sni_runq *q)
+/* Owner: from now on pops are plain stores, until a thief comes, who has to have the kernel put a
+ * fence into all threads: for one who is left alone for long. Not if sni_plat_fence_all was
+ * refused, unless there is no thief. Does nothing if one is just at it. */
+void sni_runq_hold(struct sni_runq *q);
+
+/* Owner: does it? */
+static inline bool sni_runq_is_held(const struct sni_runq *q)
 {
-    return q->alone_;
+    /* relaxed: the owner's own, or a thief has asked, which the next pop finds out */
+    return sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_HELD_;
 }
 
 /* Owner: append. False if the ring is full: nothing was done, see sni_runq_overflow. */
@@ -99,9 +116,9 @@ static inline struct sni_runlink *sni_runq_pop_rest(struct sni_runq *q, struct s
 static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
                                                 const struct sni_runq_rest *rest, uint32_t nth);
 
-/* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up, `most` at most. The
- * oldest one is given in *first, to be run at once; the others are appended to `into`, as far as
- * they fit.
+/* Owner of `into`, a thief of `from`: move the older half of `from`, rounded up, `most` at most.
+ * The oldest one is given in *first, to be run at once; the others are appended to `into`, as far
+ * as they fit. If `from` is held, its owner is asked to share it.
  *
  * Returns how many were taken, *first included; 0 if `from` is empty or another thief is at it. */
 size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t most,
@@ -114,8 +131,11 @@ uint32_t sni_runq_len(const struct sni_runq *q);
 /* Any thread: a number that grows with each push, pop and steal. */
 static inline uint32_t sni_runq_moves(const struct sni_runq *q)
 {
-    /* relaxed, both: only how much it has grown counts */
-    return sni_atomic_load(&q->tail_, relaxed) + (uint32_t)sni_atomic_load(&q->head_, relaxed);
+    /* relaxed, all: only how much it has grown counts */
+    uint32_t taken = sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_SHARED_
+                         ? (uint32_t)sni_atomic_load(&q->head_, relaxed)
+                         : sni_atomic_load(&q->own_, relaxed);
+    return sni_atomic_load(&q->tail_, relaxed) + taken; /* relaxed: as above */
 }
 
 /* ---- the slot ------------------------------------------------------------------------- */
@@ -186,8 +206,11 @@ static inline uint32_t sni_runq_room_(struct sni_runq *q, uint32_t tail, uint32_
 {
     uint32_t used = tail - q->head_seen_;
     if (sni_unlikely(sni_runq_capacity_(q) - used < wanted)) {
-        /* acquire: pairs with the completion in sni_runq_steal, see 3 */
-        q->head_seen_ = sni_runq_steal_of_(sni_atomic_load(&q->head_, acquire));
+        /* acquire, both: pair with give(), so that the head is none of a ring that was held, and
+         * with the completion in sni_runq_steal, see 3. relaxed: ours */
+        q->head_seen_ = sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_SHARED_
+                            ? sni_runq_steal_of_(sni_atomic_load(&q->head_, acquire))
+                            : sni_atomic_load(&q->own_, relaxed);
         used = tail - q->head_seen_;
         sni_assert(used <= sni_runq_capacity_(q),
                    "a run queue holds more than it can: two owners?");
@@ -226,18 +249,25 @@ static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *
     return true;
 }
 
-static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_alone_(struct sni_runq *q,
-                                                                 struct sni_runq_rest *rest)
+/* Owner: it has taken the link at `own`, and then seen that a thief has asked. Was it in time? If
+ * not, it pops another. */
+struct sni_runlink *sni_runq_settle_(struct sni_runq *q, uint32_t own);
+
+static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_held_(struct sni_runq *q,
+                                                                struct sni_runq_rest *rest)
 {
-    /* relaxed, all: nobody else looks */
-    uint32_t real = sni_runq_real_of_(sni_atomic_load(&q->head_, relaxed));
-    uint32_t queued = sni_runq_own_tail_(q) - real;
+    /* relaxed, all: the owner's own; and see 5 */
+    uint32_t own = sni_atomic_load(&q->own_, relaxed);
+    uint32_t queued = sni_runq_own_tail_(q) - own;
     if (queued == 0)
         return NULL;
-    sni_atomic_store(&q->head_, sni_runq_pack_(real + 1, real + 1), relaxed); /* as above */
+    sni_atomic_store(&q->own_, own + 1, relaxed); /* relaxed: as above */
+    sni_atomic_half_fence();                      /* the other half is in ask() */
+    if (sni_unlikely(!sni_runq_is_held(q)))
+        return sni_runq_settle_(q, own); /* without `rest`, which stays in registers so */
     q->slot_uses_ = 0;
-    *rest = (struct sni_runq_rest){queued - 1, real + 1};
-    return sni_runq_read_(q, real);
+    *rest = (struct sni_runq_rest){queued - 1, own + 1};
+    return sni_runq_read_(q, own);
 }
 
 static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
@@ -274,7 +304,10 @@ static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_rest(struct sni_runq *
                                                                struct sni_runq_rest *rest)
 {
     rest->n = 0;
-    return q->alone_ ? sni_runq_pop_alone_(q, rest) : sni_runq_pop_among_(q, rest);
+    /* relaxed: SHARED is the owner's own, or follows an end of HELD that the last pop has met or
+     * this one meets: the compare and swap finds the newest head */
+    return sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_SHARED_ ? sni_runq_pop_among_(q, rest)
+                                                                   : sni_runq_pop_held_(q, rest);
 }
 
 static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)

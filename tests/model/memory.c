@@ -146,7 +146,7 @@ static void *give(size_t bytes, uint64_t value)
 
 /* ---- orders ------------------------------------------------------------------------------ */
 
-static bool planted(enum model_plant plant, const char *function)
+bool model_is_planted(enum model_plant plant, const char *function)
 {
     const struct model_options *options = model_options();
     return options->plant == plant && strcmp(options->function, function) == 0;
@@ -154,7 +154,7 @@ static bool planted(enum model_plant plant, const char *function)
 
 static int order_of(int order, const char *function)
 {
-    return planted(MODEL_PLANT_RELAXED, function) ? __ATOMIC_RELAXED : order;
+    return model_is_planted(MODEL_PLANT_RELAXED, function) ? __ATOMIC_RELAXED : order;
 }
 
 static bool acquires(int order)
@@ -269,7 +269,7 @@ void model_store(void *at, size_t bytes, uint64_t value, int order, const char *
     if (k->buffered == BUFFER_MAX)
         model_buffer_flush_one(thread);
     k->buffer[k->buffered++] = store;
-    bool at_once = order == __ATOMIC_SEQ_CST && !planted(MODEL_PLANT_BUFFERED, function);
+    bool at_once = order == __ATOMIC_SEQ_CST && !model_is_planted(MODEL_PLANT_BUFFERED, function);
     if (!model_options()->store_buffers || at_once)
         model_buffer_flush(thread);
 }
@@ -295,7 +295,7 @@ static uint64_t apply(enum model_rmw op, uint64_t old, uint64_t operand)
 static void rmw_write(struct knowledge *k, void *at, size_t bytes, uint64_t value, int order,
                       const char *function)
 {
-    if (planted(MODEL_PLANT_SPLIT_RMW, function))
+    if (model_is_planted(MODEL_PLANT_SPLIT_RMW, function))
         model_step();
     write_bytes(at, bytes, value);
     model_memory_changed();
@@ -339,7 +339,7 @@ bool model_cas(void *at, size_t bytes, void *expected, uint64_t value, int succe
 
 void model_fence(int order, const char *function)
 {
-    if (planted(MODEL_PLANT_NO_FENCE, function))
+    if (model_is_planted(MODEL_PLANT_NO_FENCE, function))
         return;
     struct knowledge *k = step_to_act();
     order = order_of(order, function);

@@ -45,5 +45,6 @@ void model_memory_reset(void);
 bool model_buffer_used(int thread);
 void model_buffer_flush_one(int thread);
 void model_buffer_flush(int thread);
+bool model_is_planted(enum model_plant plant, const char *function);
 
 #endif

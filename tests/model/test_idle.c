@@ -50,6 +50,8 @@ static void reset(void)
         sni_parker_init(&parkers[i]);
     for (int i = 0; i < RINGS; i++)
         sni_runq_init(&rings[i], cells[i], CAPACITY);
+    if (hushes) /* as the worker that is hushed does with its own */
+        sni_runq_hold(&rings[SUBMITTER]);
     sni_hush_init(&hush, true);
     sni_atomic_store(&run, 0, relaxed);
     unparks = 0;

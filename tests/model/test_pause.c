@@ -17,11 +17,6 @@ static SNI_ATOMIC(uint32_t) runs;
 static SNI_ATOMIC(uint32_t) paused;
 
 /* What pause.c wants of the rest. The clock stands: nobody loses patience. */
-int64_t sni_plat_now_ns(void)
-{
-    return 0;
-}
-
 struct sni_worker *sni_worker_current(void)
 {
     return NULL;

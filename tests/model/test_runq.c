@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_runq.c - src/sched/runq.c, all interleavings (R40): each link is taken exactly once, whoever
- * takes it, also by steals, by overflow, over reused cells and wrapping indices, and out of the
- * slot. */
+ * takes it, also by steals, by overflow, over reused cells and wrapping indices, out of a ring that
+ * is held, and out of the slot. */
 #include "model/items.h"
 #include "model/model.h"
 
@@ -26,6 +26,13 @@ static void reset(void)
     rings[0].head_.raw_ = (uint64_t)start << 32 | start;
     rings[0].tail_.raw_ = start;
     rings[0].head_seen_ = start;
+}
+
+static void reset_held(void)
+{
+    reset();
+    sni_runq_hold(&rings[0]);
+    MODEL_CHECK(sni_runq_is_held(&rings[0]));
 }
 
 static void drain(void)
@@ -157,7 +164,10 @@ static void do_anything(void)
 {
     for (int i = 0; i < 9; i++) {
         struct sni_runlink *link = NULL;
-        switch (model_choose(4)) {
+        switch (model_choose(5)) {
+        case 4:
+            sni_runq_hold(&rings[0]);
+            break;
         case 0:
             item_take(sni_runq_pop(&rings[0]));
             break;
@@ -207,6 +217,78 @@ TEST(runq_length_is_never_absurd)
     model_holds(&model, &(struct model_options){.random = 2000});
 }
 
+/* ---- a ring that is held -------------------------------------------------------------------- */
+
+static const struct model held = {reset_held, {push_and_pop, thief_1}, drain};
+
+TEST(runq_held_owner_against_one_thief)
+{
+    model_holds(&held, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&held, &(struct model_options){.store_buffers = true, .random = 20000});
+}
+
+TEST(runq_held_owner_against_two_thieves, .limit_s = 120)
+{
+    static const struct model model = {reset_held, {push_and_pop, thief_1, thief_2}, drain};
+    model_holds(&model, &(struct model_options){.random = 5000});
+    model_holds(&model,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 20000});
+}
+
+/* Held anew after it was asked, perhaps in the middle of a steal. */
+static void hold_again(void)
+{
+    for (int i = 0; i < 3; i++) {
+        MODEL_CHECK(sni_runq_push(&rings[0], item_make()));
+        sni_runq_hold(&rings[0]);
+    }
+    item_take(sni_runq_pop(&rings[0]));
+    sni_runq_hold(&rings[0]);
+    item_take(sni_runq_pop(&rings[0]));
+}
+
+static void taste(void)
+{
+    struct sni_runlink *first = NULL;
+    (void)sni_runq_steal(&rings[0], &rings[1], 1, &first);
+    item_take(first);
+}
+
+TEST(runq_held_again_and_again_against_one_who_tastes, .limit_s = 120)
+{
+    static const struct model model = {reset, {hold_again, taste}, drain};
+    model_holds(&model, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&model, &(struct model_options){.store_buffers = true, .random = 2000});
+    static const struct model two = {reset, {hold_again, taste, thief_2}, drain};
+    model_holds(&two, &(struct model_options){.random = 5000});
+    model_holds(&two,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 20000});
+}
+
+/* A pop passes the cells that the head of a held ring says are in use, and a push comes round. */
+TEST(runq_held_cells_are_not_reused_while_they_are_copied)
+{
+    static const struct model model = {reset_held, {refill, thief_1}, drain};
+    model_holds(&model, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&model,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 20000});
+}
+
+TEST(runq_held_overflow_against_thief, .limit_s = 120)
+{
+    static const struct model one = {reset_held, {push_over, thief_1}, drain};
+    model_holds(&one, &(struct model_options){.preemptions = 3, .random = 2000});
+    static const struct model greedy = {reset_held, {push_over, thief_twice}, drain};
+    model_holds(&greedy, &(struct model_options){.random = 2000});
+    model_holds(&greedy, &(struct model_options){.store_buffers = true});
+}
+
+TEST(runq_held_length_is_never_absurd)
+{
+    static const struct model model = {reset_held, {push_and_pop, thief_1, look_at_length}, drain};
+    model_holds(&model, &(struct model_options){.random = 2000});
+}
+
 /* ---- the slot ------------------------------------------------------------------------------ */
 
 static void swap_and_take(void)
@@ -243,6 +325,24 @@ TEST(runq_planted_pop_without_compare_and_swap_is_found)
     struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW,
                                     .function = "sni_runq_pop_among_"};
     model_finds(&one_thief, &options, "taken == 1");
+}
+
+/* Sequentially consistent memory needs no fence. */
+TEST(runq_planted_thief_of_a_held_ring_without_fence_is_found)
+{
+    struct model_options options = {.plant = MODEL_PLANT_NO_FENCE,
+                                    .function = "sni_plat_fence_all"};
+    model_holds(&held, &options);
+    options.store_buffers = true;
+    model_finds(&held, &options, "taken == 1");
+}
+
+TEST(runq_planted_thief_that_asks_without_compare_and_swap_is_found)
+{
+    static const struct model two = {reset, {hold_again, taste, thief_2}, drain};
+    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "ask"};
+    options.random = 200000;
+    model_finds(&two, &options, "");
 }
 
 TEST(runq_planted_claim_without_compare_and_swap_is_found)

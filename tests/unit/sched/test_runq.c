@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The run queue of a worker (R40): FIFO, stolen by half, overflow of half, the slot and its budget;
- * then owner and thieves on real threads, which must take each link exactly once. That all their
- * interleavings are right is tests/model's to show. */
+/* The run queue of a worker (R40): FIFO, stolen by half, overflow of half, held by its owner, the
+ * slot and its budget; then owner and thieves on real threads, which must take each link exactly
+ * once. That all their interleavings are right is tests/model's to show. */
 #include "harness.h"
+#include "plat/thread.h"
 #include "sched/inject.h"
 #include "sched/runq.h"
 
@@ -91,7 +92,7 @@ static void pop_and_see_the_rest(uint32_t start, bool alone)
     start_at(start);
     if (alone)
         sni_runq_set_alone(&q);
-    CHECK_EQ(sni_runq_is_alone(&q), alone);
+    CHECK_EQ(sni_runq_is_held(&q), alone);
     push(0, CAPACITY);
     for (unsigned i = 0; i < CAPACITY; i++) {
         CHECK_PTR_EQ(sni_runq_pop_rest(&q, &rest), &links[i]);
@@ -198,6 +199,91 @@ TEST(an_overflow_moves_the_older_half_and_the_new_link_to_all)
     check_pops(&q, CAPACITY / 2, CAPACITY / 2);
 }
 
+/* ---- held ---------------------------------------------------------------------------------- */
+
+static void hold(void)
+{
+    sni_runq_hold(&q);
+    CHECK(sni_runq_is_held(&q));
+}
+
+static bool has_fence(void)
+{
+    return sni_plat_fence_all_prepare(true) == 0;
+}
+
+TEST(a_held_runq_is_first_in_first_out_and_goes_round)
+{
+    for (uint32_t before = 0; before < 2 * CAPACITY; before++) {
+        start_at(UINT32_MAX - before);
+        push(0, 3);
+        hold();
+        uint32_t moves = sni_runq_moves(&q);
+        push(3, CAPACITY - 3);
+        CHECK(!sni_runq_push(&q, &links[40]));
+        CHECK_EQ(sni_runq_len(&q), CAPACITY);
+        check_pops(&q, 0, CAPACITY);
+        CHECK_EQ(sni_runq_moves(&q) - moves, 2 * CAPACITY - 3);
+        CHECK_EQ(sni_runq_len(&q), 0);
+        push(0, CAPACITY);
+        check_pops(&q, 0, CAPACITY);
+        CHECK(sni_runq_is_held(&q));
+    }
+}
+
+TEST(a_thief_of_a_held_runq_has_it_shared)
+{
+    if (!has_fence())
+        SKIP("no fence in all threads here");
+    start_at(UINT32_MAX - 3);
+    push(0, 2);
+    hold();
+    CHECK_PTR_EQ(sni_runq_pop(&q), &links[0]);
+    push(2, 4);
+    struct sni_runlink *first = NULL;
+    uint32_t moves = sni_runq_moves(&q);
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 3); /* of 1 to 5 */
+    CHECK_EQ(sni_runq_moves(&q) - moves, 3);
+    CHECK_PTR_EQ(first, &links[1]);
+    check_pops(&other, 2, 2);
+    CHECK(!sni_runq_is_held(&q));
+    CHECK_EQ(sni_runq_len(&q), 2);
+    CHECK_PTR_EQ(sni_runq_pop(&q), &links[4]);
+    hold(); /* again */
+    check_pops(&q, 5, 1);
+}
+
+TEST(a_held_runq_that_is_empty_is_not_asked_for)
+{
+    start_at(0);
+    hold();
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), 0);
+    CHECK(sni_runq_is_held(&q));
+}
+
+TEST(a_runq_is_not_held_while_a_thief_is_at_it)
+{
+    start_at(0);
+    push(0, CAPACITY);
+    q.head_.raw_ = (uint64_t)0 << 32 | 3; /* claimed 0, 1 and 2 */
+    sni_runq_hold(&q);
+    CHECK(!sni_runq_is_held(&q));
+    check_pops(&q, 3, CAPACITY - 3);
+}
+
+TEST(an_overflow_of_a_held_runq_shares_it)
+{
+    start_at(UINT32_MAX - 2);
+    hold();
+    push(0, CAPACITY);
+    struct sni_inject inject;
+    sni_inject_init(&inject);
+    CHECK_EQ(sni_runq_overflow(&q, &links[8], &inject, SNI_PRIO_LOW), CAPACITY / 2 + 1);
+    CHECK(!sni_runq_is_held(&q));
+    check_pops(&q, CAPACITY / 2, CAPACITY / 2);
+}
+
 FAIL_TEST(a_runq_of_three_cells_is_refused, "power of two")
 {
     sni_runq_init(&q, cells, 3);
@@ -249,7 +335,7 @@ TEST(the_slot_can_be_stolen_but_a_steal_of_the_ring_leaves_it)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, MADE = 400000, SMALL = 32 };
+enum { WORKERS = 4, MADE = 400000, SMALL = 32, HOLD_EACH = 50 };
 
 struct item {
     struct sni_runlink link;
@@ -264,6 +350,7 @@ static struct {
 static struct sni_inject inject_all;
 static struct item *items;
 static SNI_ATOMIC(uint32_t) taken;
+static bool holds; /* the maker, now and then */
 
 static void take(struct sni_runlink *link)
 {
@@ -299,6 +386,8 @@ static void *make_work(void *arg)
     for (unsigned i = 0; i < MADE; i++) {
         items[i].value = i;
         struct sni_runlink *link = &items[i].link;
+        if (holds && i % HOLD_EACH == 0)
+            sni_runq_hold(own);
         if (i % 3 == 0)
             link = sni_runq_slot_swap(own, link);
         if (link != NULL && !sni_runq_push(own, link))
@@ -314,7 +403,7 @@ static void *make_work(void *arg)
     return work_for_others(arg);
 }
 
-TEST(each_link_is_taken_once_by_owner_or_thieves, .limit_s = 60)
+static void take_each_once(void)
 {
     items = calloc(MADE, sizeof(*items));
     CHECK(items != NULL);
@@ -335,4 +424,17 @@ TEST(each_link_is_taken_once_by_owner_or_thieves, .limit_s = 60)
     for (unsigned i = 0; i < MADE; i++)
         CHECK_EQ(items[i].taken, 1);
     free(items);
+}
+
+TEST(each_link_is_taken_once_by_owner_or_thieves, .limit_s = 60)
+{
+    take_each_once();
+}
+
+TEST(each_link_of_a_runq_that_is_held_is_taken_once, .limit_s = 60)
+{
+    if (!has_fence())
+        SKIP("no fence in all threads here");
+    holds = true;
+    take_each_once();
 }
