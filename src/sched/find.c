@@ -247,10 +247,26 @@ static struct sni_task *draw(struct sni_worker *w)
     return sni_task_of(sni_lottery_draw(&w->lottery, &w->rand));
 }
 
+/* A taste has kept us busy ever since: such tasks are worth having. */
+static SNI_NEVER_INLINE void take_more(struct sni_worker *w)
+{
+    struct sni_runlink *first = NULL;
+    size_t got = sni_runq_steal(&w->tasted->runq, &w->runq, UINT32_MAX, &first);
+    w->tasted = NULL;
+    if (got == 0)
+        return;
+    local_push(w, first);
+    sni_probe_count(&w->probe, SNI_PROBE_steals_won);
+    sni_probe_add(&w->probe, SNI_PROBE_tasks_stolen, got);
+    wake_one(w->sched, w); /* as in take_injected */
+}
+
 /* It is the turn of those who are easily forgotten: the world, the inbox, the queue of all. */
 static struct sni_task *pick_fairly(struct sni_worker *w)
 {
     w->fair_at = w->tick + SNI_FAIR_TICK;
+    if (sni_unlikely(w->tasted != NULL))
+        take_more(w);
     if (w->plain && sni_hush_is_on(&w->hush) && !sni_runq_is_held(&w->runq))
         sni_runq_hold(&w->runq);
     if ((int32_t)(w->tick - w->look_at) >= 0) {
@@ -307,6 +323,7 @@ static size_t taste(struct sni_worker *w, struct sni_worker *victim, struct sni_
     if (sni_runq_steal(&victim->runq, &w->runq, 1, first) == 0)
         return 0;
     sni_probe_count(&w->probe, SNI_PROBE_tastes);
+    w->tasted = victim;
     return 1;
 }
 

@@ -8,8 +8,9 @@
  * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
  * should burn a processor for that; it counts as searching, and looks again by itself, as one that
  * spins does. When its patience is at an end it steals all the same, for it may be wrong: but one
- * task, a *taste*, and not half of them. If the others are as hurried afterwards, it has twice the
- * patience next time.
+ * task, a *taste*, and not half of them. If that keeps it busy, for the task is one of those that
+ * give way all the time and go on for long, it comes back for the half (find.c). If not, and the
+ * others are as hurried afterwards, it has twice the patience next time.
  *
  * One that has watched for some time hushes those it watches (idle.h): it stays awake beside them,
  * so they need not ask with each push whether somebody is to be woken, which is a tenth of what a

@@ -30,19 +30,18 @@
  * kernel put a fence into all threads, makes of `own` a head, and the ring is shared again.
  *
  *     hold       CAS steal = real - 1, as if the cell before were being copied; own = real; HELD
- *     pop        own + 1; look: if HELD, the link is the owner's. Else settle
- *     ask        CAS HELD to ASKED; fence in all threads; given = own; head = own, own; SHARED
- *     settle     wait until it is SHARED. given == own: the pop was in time, the thief has counted
- *                it. given == own - 1: it was not; pop again, by CAS
- *     share      the owner's own way back: CAS HELD to ASKED, head = own, own; SHARED
+ *     pop        own + 1; look: if HELD, the link is the owner's. Else own - 1, and settle
+ *     ask        CAS HELD to ASKED; fence in all threads; given = own; head = own, own; GIVEN
+ *     settle     wait while it is ASKED; SHARED. given == own: nothing has happened. given == own
+ *                + 1: the thief has seen a pop that was given up; its link is the owner's
+ *     share      the owner's own way back: CAS HELD to ASKED; head = own, own; SHARED
  *
  * The owner executes the thief's fence before its look or behind it. Behind: its store of `own`
  * went before the look and so before the fence, and the thief reads it: what the owner took is not
- * in the head. Before: it finds ASKED, or SHARED, and settles by what the thief has read. There is
- * only one pop that the thief may have seen or not, for the owner does not go on before that is
- * settled. It waits for a thief that has asked, which takes a microsecond unless that one loses its
- * processor. To other thieves the ring looks as if one were at it; so it does for some instructions
- * of a hold, as for those of a claim.
+ * in the head. Before: it does not find HELD, takes its store back, and takes nothing more before
+ * it has settled: by what the thief has read, the one or the other. It waits for a thief that has
+ * asked, which takes a microsecond unless that one loses its processor. To other thieves the ring
+ * looks as if one were at it; so it does for some instructions of a hold, as for those of a claim.
  *
  * Orders.
  *  1. A link's contents reach whoever takes it: the push stores tail with release, a thief loads
@@ -58,7 +57,7 @@
  *  4. The owner reads the cells it wrote itself, or as a thief; no order is needed.
  *  5. Held: what the owner stores and then looks at is ordered by the fence in all threads, which
  *     also shows the thief the tail that was there before the pops (2). `held` carries the rest:
- *     the owner's release of HELD to the thief's CAS, its release of SHARED, behind `given` and
+ *     the owner's release of HELD to the thief's CAS, its release of GIVEN, behind `given` and
  *     the head, to the owner who settles. The hold's CAS acquires the last completion, for 3.
  *
  * A thief that sleeps between its load and its CAS while exactly 2^32 links pass would be fooled:
@@ -107,8 +106,8 @@ void sni_runq_set_alone(struct sni_runq *q)
 
 void sni_runq_hold(struct sni_runq *q)
 {
-    /* acquire: pairs with give(), so that the next thief's `given` comes behind the last one's */
-    if (sni_atomic_load(&q->held_, acquire) != SNI_RUNQ_SHARED_)
+    /* relaxed: the owner's own word, or it is none of these */
+    if (sni_atomic_load(&q->held_, relaxed) != SNI_RUNQ_SHARED_)
         return;
     uint64_t head = sni_atomic_load(&q->head_, relaxed); /* relaxed: the CAS decides */
     uint32_t real = sni_runq_real_of_(head);
@@ -121,15 +120,6 @@ void sni_runq_hold(struct sni_runq *q)
     sni_atomic_store(&q->held_, SNI_RUNQ_HELD_, release);
 }
 
-/* Who has made it ASKED: the ring is everybody's again, from `own` on. */
-static void give(struct sni_runq *q, uint32_t own)
-{
-    /* release: as that of a pop, see 2 */
-    sni_atomic_store(&q->head_, sni_runq_pack_(own, own), release);
-    /* release: pairs with the acquires in await_shared() and sni_runq_hold */
-    sni_atomic_store(&q->held_, SNI_RUNQ_SHARED_, release);
-}
-
 /* Thief: have a ring that is held be shared. */
 static SNI_NEVER_INLINE void ask(struct sni_runq *q)
 {
@@ -139,35 +129,54 @@ static SNI_NEVER_INLINE void ask(struct sni_runq *q)
         return;
     (void)sni_hush_fence();
     q->given_ = sni_atomic_load(&q->own_, relaxed); /* relaxed: behind the fence, see 5 */
-    give(q, q->given_);
+    /* release: as that of a pop, see 2 */
+    sni_atomic_store(&q->head_, sni_runq_pack_(q->given_, q->given_), release);
+    /* release: pairs with the acquires in settle() and of other thieves */
+    sni_atomic_store(&q->held_, SNI_RUNQ_GIVEN_, release);
 }
 
-/* Owner: a thief has asked. Until it has what it wants. */
-static void await_shared(const struct sni_runq *q)
+/* Owner: if a thief has asked, wait until it has what it wants, and share the ring. Returns a link
+ * if the thief has seen a pop that the owner gave up: it has left the ring, and is the owner's. */
+static struct sni_runlink *settle(struct sni_runq *q)
 {
-    /* acquire: pairs with the release in give() */
-    for (unsigned round = 0; sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_ASKED_; round++)
-        sni_plat_back_off(round);
+    uint32_t held;
+    /* acquire: pairs with the release in ask() */
+    for (unsigned round = 0; (held = sni_atomic_load(&q->held_, acquire)) == SNI_RUNQ_ASKED_;)
+        sni_plat_back_off(round++);
+    if (held != SNI_RUNQ_GIVEN_)
+        return NULL;
+    uint32_t own = sni_atomic_load(&q->own_, relaxed);      /* relaxed: ours */
+    sni_atomic_store(&q->held_, SNI_RUNQ_SHARED_, relaxed); /* relaxed: the head is there */
+    return q->given_ != own ? sni_runq_read_(q, own) : NULL;
 }
 
-SNI_NEVER_INLINE struct sni_runlink *sni_runq_settle_(struct sni_runq *q, uint32_t own)
-{
-    await_shared(q);
-    if (q->given_ != own + 1)
-        return sni_runq_pop(q);
-    q->slot_uses_ = 0;
-    return sni_runq_read_(q, own);
-}
-
-/* Owner: hold it no longer. */
-static void share(struct sni_runq *q)
+/* Owner: hold it no longer. Returns as settle(). */
+static struct sni_runlink *share(struct sni_runq *q)
 {
     uint32_t held = SNI_RUNQ_HELD_;
     /* relaxed, all: nothing is read on the strength of it; own_ is the owner's */
-    if (sni_atomic_cas(&q->held_, &held, SNI_RUNQ_ASKED_, relaxed, relaxed))
-        give(q, sni_atomic_load(&q->own_, relaxed));
-    else
-        await_shared(q);
+    if (!sni_atomic_cas(&q->held_, &held, SNI_RUNQ_ASKED_, relaxed, relaxed))
+        return settle(q);
+    uint32_t own = sni_atomic_load(&q->own_, relaxed);
+    /* release: as that of a pop, see 2 */
+    sni_atomic_store(&q->head_, sni_runq_pack_(own, own), release);
+    /* release: no thief finds it shared and the head of a held ring */
+    sni_atomic_store(&q->held_, SNI_RUNQ_SHARED_, release);
+    return NULL;
+}
+
+struct sni_runlink *sni_runq_pop(struct sni_runq *q)
+{
+    struct sni_runq_rest rest;
+    struct sni_runlink *link = sni_runq_pop_rest(q, &rest);
+    /* relaxed: HELD and SHARED are the owner's own words */
+    while (link == NULL && sni_atomic_load(&q->held_, relaxed) >= SNI_RUNQ_ASKED_) {
+        link = settle(q);
+        q->slot_uses_ = 0;
+        if (link == NULL)
+            link = sni_runq_pop_rest(q, &rest);
+    }
+    return link;
 }
 
 /* ---- overflow --------------------------------------------------------------------------- */
@@ -190,14 +199,17 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
                            unsigned prio)
 {
     uint32_t half = sni_runq_capacity_(q) / 2;
-    share(q);
+    struct sni_runlink *oldest = share(q);
+    if (oldest != NULL)
+        sni_inject_push(inject, oldest, prio);
+    uint32_t moved = oldest != NULL;
     while (!sni_runq_push(q, link)) {
         /* relaxed: nothing is read on the strength of it, the CAS below decides */
         uint64_t head = sni_atomic_load(&q->head_, relaxed);
         uint32_t real = sni_runq_real_of_(head);
         if (sni_runq_steal_of_(head) != real) { /* a thief makes room, soon; do not wait for it */
             sni_inject_push(inject, link, prio);
-            return 1;
+            return moved + 1;
         }
         if (sni_runq_own_tail_(q) - real < sni_runq_capacity_(q))
             continue; /* thieves have made it, and there may be less than half left */
@@ -206,10 +218,10 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
                            relaxed)) {
             struct sni_runlink *first = chain_up(q, real, half, link);
             sni_inject_push_chain(inject, first, link, half + 1, prio);
-            return half + 1;
+            return moved + half + 1;
         }
     }
-    return 0;
+    return moved;
 }
 
 /* ---- stealing --------------------------------------------------------------------------- */
@@ -285,7 +297,7 @@ uint32_t sni_runq_len(const struct sni_runq *q)
 {
     /* acquire, all: the tail read next is not older than this head, see 2. While the ring is held
      * that may fail, and too much be said, for a moment */
-    uint32_t real = sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_SHARED_
+    uint32_t real = sni_runq_has_head_(sni_atomic_load(&q->held_, acquire))
                         ? sni_runq_real_of_(sni_atomic_load(&q->head_, acquire))
                         : sni_atomic_load(&q->own_, acquire);
     /* relaxed: nothing is read on the strength of it */

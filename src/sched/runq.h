@@ -38,7 +38,8 @@ typedef SNI_ATOMIC(struct sni_runlink *) sni_runq_cell;
 enum {
     SNI_RUNQ_SHARED_,
     SNI_RUNQ_HELD_,  /* by the owner, who pops without asking anybody: own_ counts, and not head_ */
-    SNI_RUNQ_ASKED_, /* by a thief, to share: soon that will be so */
+    SNI_RUNQ_ASKED_, /* by a thief, to share: head_ will be made of own_      */
+    SNI_RUNQ_GIVEN_, /* it has been; the owner has yet to see what was given  */
 };
 
 /* Written by           owner                             thieves
@@ -102,7 +103,7 @@ uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct 
                            unsigned prio);
 
 /* Owner: the oldest link, or NULL. Ends a row of slot uses. */
-static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q);
+struct sni_runlink *sni_runq_pop(struct sni_runq *q);
 
 /* What was left in the ring behind a link that was popped. */
 struct sni_runq_rest {
@@ -111,7 +112,8 @@ struct sni_runq_rest {
 };
 
 /* The same, and what is left; and the nth of these, from 0 to n - 1. If there are thieves, it may
- * be somebody else's by now: a record that was a task's when it was queued. */
+ * be somebody else's by now: a record that was a task's when it was queued. NULL may also say that
+ * a thief has asked to share the ring: sni_runq_pop knows, and this one calls nothing. */
 static inline struct sni_runlink *sni_runq_pop_rest(struct sni_runq *q, struct sni_runq_rest *rest);
 static inline struct sni_runlink *sni_runq_peek(const struct sni_runq *q,
                                                 const struct sni_runq_rest *rest, uint32_t nth);
@@ -128,11 +130,17 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t mos
  * it serves as the last look before sleeping (idle.h). */
 uint32_t sni_runq_len(const struct sni_runq *q);
 
+/* Does the head count, or own_? */
+static inline bool sni_runq_has_head_(uint32_t held)
+{
+    return held == SNI_RUNQ_SHARED_ || held == SNI_RUNQ_GIVEN_;
+}
+
 /* Any thread: a number that grows with each push, pop and steal. */
 static inline uint32_t sni_runq_moves(const struct sni_runq *q)
 {
     /* relaxed, all: only how much it has grown counts */
-    uint32_t taken = sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_SHARED_
+    uint32_t taken = sni_runq_has_head_(sni_atomic_load(&q->held_, relaxed))
                          ? (uint32_t)sni_atomic_load(&q->head_, relaxed)
                          : sni_atomic_load(&q->own_, relaxed);
     return sni_atomic_load(&q->tail_, relaxed) + taken; /* relaxed: as above */
@@ -206,9 +214,9 @@ static inline uint32_t sni_runq_room_(struct sni_runq *q, uint32_t tail, uint32_
 {
     uint32_t used = tail - q->head_seen_;
     if (sni_unlikely(sni_runq_capacity_(q) - used < wanted)) {
-        /* acquire, both: pair with give(), so that the head is none of a ring that was held, and
-         * with the completion in sni_runq_steal, see 3. relaxed: ours */
-        q->head_seen_ = sni_atomic_load(&q->held_, acquire) == SNI_RUNQ_SHARED_
+        /* acquire: pairs with the completion in sni_runq_steal, see 3. relaxed, both: ours. While
+         * it is GIVEN the link at own_ may be the owner's yet, and must stay where it is */
+        q->head_seen_ = sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_SHARED_
                             ? sni_runq_steal_of_(sni_atomic_load(&q->head_, acquire))
                             : sni_atomic_load(&q->own_, relaxed);
         used = tail - q->head_seen_;
@@ -249,10 +257,6 @@ static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *
     return true;
 }
 
-/* Owner: it has taken the link at `own`, and then seen that a thief has asked. Was it in time? If
- * not, it pops another. */
-struct sni_runlink *sni_runq_settle_(struct sni_runq *q, uint32_t own);
-
 static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_held_(struct sni_runq *q,
                                                                 struct sni_runq_rest *rest)
 {
@@ -263,8 +267,10 @@ static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_held_(struct sni_runq 
         return NULL;
     sni_atomic_store(&q->own_, own + 1, relaxed); /* relaxed: as above */
     sni_atomic_half_fence();                      /* the other half is in ask() */
-    if (sni_unlikely(!sni_runq_is_held(q)))
-        return sni_runq_settle_(q, own); /* without `rest`, which stays in registers so */
+    if (sni_unlikely(!sni_runq_is_held(q))) {
+        sni_atomic_store(&q->own_, own, relaxed); /* relaxed: as above */
+        return NULL;
+    }
     q->slot_uses_ = 0;
     *rest = (struct sni_runq_rest){queued - 1, own + 1};
     return sni_runq_read_(q, own);
@@ -304,16 +310,11 @@ static SNI_ALWAYS_INLINE struct sni_runlink *sni_runq_pop_rest(struct sni_runq *
                                                                struct sni_runq_rest *rest)
 {
     rest->n = 0;
-    /* relaxed: SHARED is the owner's own, or follows an end of HELD that the last pop has met or
-     * this one meets: the compare and swap finds the newest head */
-    return sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_SHARED_ ? sni_runq_pop_among_(q, rest)
-                                                                   : sni_runq_pop_held_(q, rest);
-}
-
-static inline struct sni_runlink *sni_runq_pop(struct sni_runq *q)
-{
-    struct sni_runq_rest rest;
-    return sni_runq_pop_rest(q, &rest);
+    /* relaxed: SHARED and HELD are the owner's own words, the others sni_runq_pop acquires */
+    uint32_t held = sni_atomic_load(&q->held_, relaxed);
+    if (held == SNI_RUNQ_HELD_)
+        return sni_runq_pop_held_(q, rest);
+    return sni_likely(held == SNI_RUNQ_SHARED_) ? sni_runq_pop_among_(q, rest) : NULL;
 }
 
 static inline struct sni_runlink *sni_runq_slot_swap(struct sni_runq *q, struct sni_runlink *link)

@@ -403,6 +403,7 @@ static struct sni_task *search(struct sni_worker *w)
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
     bool shy = is_shy(w);
+    w->tasted = NULL;
     w->tastes = w->searching && w->wakes && w->plain && sni_worker_let_hurry(w, shy);
     const int looks = shy ? 1 : sni_world_spin_rounds(w);
     const int hunts = shy ? 1 : hunt_rounds(w);

@@ -87,6 +87,50 @@ TEST(hurry_who_has_watched_short_tasks_for_long_takes_one_of_them, .limit_s = 12
     run_with_two(be_tasted, NULL);
 }
 
+enum { YIELDERS = 100, YIELDS_MAX = 300000 };
+
+static uint64_t stolen_before;
+static SNI_ATOMIC(uint32_t) shared_out;
+
+typedef struct yielder {
+    sn_coro coro;
+    int left;
+} yielder;
+
+SN_CORO(yielder, self)
+{
+    SN_BEGIN(self);
+    for (; self->left > 0 && sni_atomic_load(&shared_out, relaxed) == 0; self->left--) {
+        if (self->left % 64 == 0 && counted(SNI_PROBE_tasks_stolen) >= stolen_before + YIELDERS / 3)
+            sni_atomic_store(&shared_out, 1, relaxed);
+        SN_YIELD();
+    }
+    SN_END();
+}
+
+/* Tasks that give way all the time, to many others: their queue moves as fast as that of tasks that
+ * end at once, and who watches those goes on watching; but there is work for two. */
+static int yield_among_many(void *arg)
+{
+    (void)arg;
+    sn_task *tasks[YIELDERS];
+    CHECK(hurry(SNI_PROBE_naps, 10, ROUNDS_MAX) >= 10);
+    stolen_before = counted(SNI_PROBE_tasks_stolen);
+    sni_atomic_store(&shared_out, 0, relaxed);
+    for (int i = 0; i < YIELDERS; i++)
+        tasks[i] = sn_spawn_coro(yielder, &(yielder){.left = YIELDS_MAX});
+    for (int i = 0; i < YIELDERS; i++)
+        CHECK_EQ(sn_join(tasks[i], NULL), 0);
+    return sni_atomic_load(&shared_out, relaxed) == 1 ? 0 : -1;
+}
+
+TEST(hurry_tasks_that_yield_for_long_are_shared_out, .limit_s = 120)
+{
+    if (sni_plat_cpu_count() < 2)
+        SKIP("one processor");
+    run_with_two(yield_among_many, NULL);
+}
+
 #endif
 
 /* ---- what is not short is taken by the one who stayed --------------------------------------- */
