@@ -124,6 +124,12 @@ TEST(runq_cells_are_not_reused_while_they_are_copied)
     model_holds(&model, &(struct model_options){.store_buffers = true, .random = 2000});
 }
 
+static void pop_quickly(void)
+{
+    struct sni_runq_rest rest;
+    item_take(sni_runq_pop_rest(&rings[0], &rest));
+}
+
 static void push_over(void)
 {
     for (int i = 0; i < CAPACITY + 1; i++) {
@@ -164,7 +170,10 @@ static void do_anything(void)
 {
     for (int i = 0; i < 9; i++) {
         struct sni_runlink *link = NULL;
-        switch (model_choose(5)) {
+        switch (model_choose(6)) {
+        case 5:
+            pop_quickly();
+            break;
         case 4:
             sni_runq_hold(&rings[0]);
             break;
@@ -281,6 +290,27 @@ TEST(runq_held_overflow_against_thief, .limit_s = 120)
     static const struct model greedy = {reset_held, {push_over, thief_twice}, drain};
     model_holds(&greedy, &(struct model_options){.random = 2000});
     model_holds(&greedy, &(struct model_options){.store_buffers = true});
+}
+
+/* A pop that was given up since a thief asks; then so much is pushed that the ring overflows before
+ * the owner has settled. */
+static void push_over_unsettled(void)
+{
+    for (int i = 0; i < 2 * CAPACITY; i++) {
+        if (i == 2)
+            pop_quickly();
+        struct sni_runlink *link = item_make();
+        if (!sni_runq_push(&rings[0], link))
+            (void)sni_runq_overflow(&rings[0], link, &inject, SNI_PRIO_NORMAL);
+    }
+}
+
+TEST(runq_held_overflow_before_it_is_settled, .limit_s = 120)
+{
+    static const struct model model = {reset_held, {push_over_unsettled, thief_1}, drain};
+    model_holds(&model, &(struct model_options){.preemptions = 3, .random = 20000});
+    model_holds(&model,
+                &(struct model_options){.preemptions = 1, .store_buffers = true, .random = 20000});
 }
 
 TEST(runq_held_length_is_never_absurd)
