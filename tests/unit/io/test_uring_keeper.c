@@ -266,6 +266,18 @@ static void *compute(void *arg)
     return NULL;
 }
 
+/* Once is enough, for it need not come from the ring; unless the tick comes just then: for some
+ * instructions of it the kernel says that there is nothing to be done any more, and has yet to do
+ * it. A ring that is asked for all would tell nothing for a hundred times as long. */
+static void reap_at_once(struct sni_driver *driver, struct sni_op *op)
+{
+    for (int i = 0; i < 3 && !op_is_over(op); i++) {
+        if (i > 0)
+            CHECK_EQ(usleep(10), 0);
+        (void)sni_driver_reap_patiently(driver);
+    }
+}
+
 /* Also where it cannot be nudged, and the ring tells nothing before the next tick. */
 TEST(others_reap_kept_descriptors_while_the_owner_computes)
 {
@@ -281,8 +293,7 @@ TEST(others_reap_kept_descriptors_while_the_owner_computes)
         while (sni_atomic_load(&owner.over, acquire) == 0) /* acquire: pairs with compute */
             sched_yield();
         CHECK_EQ(write(fds[1], "x", 1), 1);
-        (void)sni_driver_reap_patiently(
-            driver); /* once is enough: it need not come from the ring */
+        reap_at_once(driver, &op);
         CHECK(op_is_over(&op));
         sni_atomic_store(&owner.over, 2, relaxed); /* relaxed: a flag */
         CHECK_EQ(pthread_join(thread, NULL), 0);
