@@ -266,6 +266,8 @@ static void *compute(void *arg)
     return NULL;
 }
 
+enum { TICK_PAUSES = 100 };
+
 /* Once is enough, for it need not come from the ring; unless the tick comes just then: for some
  * instructions of it the kernel says that there is nothing to be done any more, and has yet to do
  * it. A ring that is asked for all would tell nothing for a hundred times as long. */
@@ -273,7 +275,7 @@ static void reap_at_once(struct sni_driver *driver, struct sni_op *op)
 {
     for (int i = 0; i < 3 && !op_is_over(op); i++) {
         if (i > 0)
-            CHECK_EQ(usleep(10), 0);
+            sni_cpu_pauses(TICK_PAUSES);
         (void)sni_driver_reap_patiently(driver);
     }
 }
