@@ -5,7 +5,7 @@
  * records of each class, and one byte per chunk that tells its class. A chunk is never given
  * back and never changes its class, so an address, once a record's, stays one: that is what
  * makes a stale handle safe to look at. Memory of a burst stays in the free lists; tasks are
- * small and bursts return.
+ * small and bursts return. A new chunk is made memory as a whole: its list is written at once.
  *
  * Caches exchange records with the arena in batches, under the lock: a get or put that finds
  * its cache neither empty nor full takes neither lock nor atomic operation. A record may be
@@ -20,6 +20,7 @@
 
 #include "base/assert.h"
 #include "mem/arena_find.h"
+#include "plat/memory.h"
 
 #include <sinew/errno.h>
 
@@ -71,6 +72,7 @@ static int grow(struct sni_arena *arena, uint32_t class)
         return -ENOMEM;
     char *at = arena->first_chunk + (size_t)chunk * CHUNK_BYTES;
     size_t stride = class_bytes(class);
+    sni_plat_populate(at, CHUNK_BYTES);
     for (size_t n = CHUNK_BYTES / stride; n > 0; n--) {
         struct sni_record *record = (struct sni_record *)(void *)(at + (n - 1) * stride);
         record->class = class;

@@ -41,6 +41,10 @@ void sni_plat_release(void *base, size_t bytes);
  * cost 2 MiB. A hint; systems without huge pages ignore it. */
 void sni_plat_small_pages(void *base, size_t bytes);
 
+/* Make all of it memory now, by one call, for one who is about to touch every page: that is cheaper
+ * than a fault for each. A hint; where it is refused, touching still does it. */
+void sni_plat_populate(void *base, size_t bytes);
+
 /* Which kind SNI_GUARD_AUTO is here: found once per process, by installing a guard and looking
  * whether it guards, because some emulators say yes and do nothing. */
 enum sni_guard_kind sni_plat_guard_kind(void);

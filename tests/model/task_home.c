@@ -2,6 +2,7 @@
 /* task_home.c - see task_home.h. */
 #include "model/task_home.h"
 
+#include "plat/memory.h"
 #include "plat/region.h"
 #include "plat/thread.h"
 
@@ -37,6 +38,12 @@ int sni_plat_region(void **base, size_t *bytes)
     *base = memory;
     *bytes = sizeof(memory);
     return 0;
+}
+
+void sni_plat_populate(void *base, size_t bytes)
+{
+    (void)base; /* it is memory already */
+    (void)bytes;
 }
 
 /* ---- the home's operations ------------------------------------------------------------------- */

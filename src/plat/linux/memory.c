@@ -33,9 +33,10 @@
 #include <unistd.h>
 
 enum {
-    ADVICE_GUARD = 102, /* MADV_GUARD_INSTALL, newer than many a libc     */
-    SELF = -10000,      /* PIDFD_SELF, likewise                           */
-    BATCH = 32,         /* guards in one call: the vector lies on a stack */
+    ADVICE_GUARD = 102,   /* MADV_GUARD_INSTALL, newer than many a libc     */
+    ADVICE_POPULATE = 23, /* MADV_POPULATE_WRITE, likewise                  */
+    SELF = -10000,        /* PIDFD_SELF, likewise                           */
+    BATCH = 32,           /* guards in one call: the vector lies on a stack */
     RESIDENCY_PAGES = 1024,
     MAPPINGS_USUAL = 65530,
     MAPPINGS_SPARED = 8192, /* left for libraries, threads and malloc       */
@@ -94,6 +95,11 @@ SNI_NEVER_INLINE void sni_plat_release(void *base, size_t bytes)
 void sni_plat_small_pages(void *base, size_t bytes)
 {
     (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* fails where there are none to avoid */
+}
+
+void sni_plat_populate(void *base, size_t bytes)
+{
+    (void)madvise(base, bytes, ADVICE_POPULATE); /* fails before Linux 5.14 */
 }
 
 SNI_NEVER_INLINE void sni_plat_discard(void *base, size_t bytes)

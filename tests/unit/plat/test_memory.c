@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Address space, guards and resident memory (R51), as the platform gives them. */
+#define _GNU_SOURCE 1
 #include "harness.h"
 
 #include "plat/memory.h"
@@ -7,8 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { ADVICE_POPULATE = 23 }; /* MADV_POPULATE_WRITE, newer than many a libc */
 
 /* Does the kernel refuse to read this byte? */
 static bool is_guarded(const void *at)
@@ -169,6 +173,34 @@ TEST(untouched_memory_is_counted_from_below)
     sni_plat_discard(base, bytes);
     CHECK_EQ(sni_plat_untouched(base, bytes), bytes);
     sni_plat_release(base, bytes);
+}
+
+/* Does the kernel populate (Linux 5.14)? Emulators say no, or yes and do nothing. */
+static bool can_populate(size_t page)
+{
+    char *base = reserve(page);
+    bool can = madvise(base, page, ADVICE_POPULATE) == 0 && sni_plat_untouched(base, page) == 0;
+    sni_plat_release(base, page);
+    return can;
+}
+
+TEST(populated_memory_is_there_before_it_is_touched)
+{
+    size_t page = sni_plat_page_bytes();
+    size_t bytes = 16 * page;
+    char *base = reserve(bytes);
+    sni_plat_small_pages(base, bytes);
+    base[2 * page] = 1;
+    sni_plat_populate(base + page, 14 * page);
+    CHECK_EQ(sni_plat_untouched(base, bytes), can_populate(page) ? page : 2 * page);
+    for (size_t i = page; can_populate(page) && i < 15 * page; i += page)
+        CHECK_EQ(sni_plat_untouched(base + i, page), 0);
+    CHECK_EQ(sni_plat_untouched(base + 15 * page, page), page);
+    for (size_t i = 0; i < bytes; i++)
+        CHECK_EQ(base[i], i == 2 * page); /* zeroes, and what was there stays */
+    sni_plat_populate(base, bytes);       /* once more, for nothing */
+    sni_plat_release(base, bytes);
+    sni_plat_populate(base, bytes); /* refused: there is nothing, and nothing comes of it */
 }
 
 /* The mapping that begins at `base` has the flag "nh", no huge pages, in /proc/self/smaps. */
