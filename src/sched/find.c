@@ -378,9 +378,9 @@ static struct sni_task *steal(struct sni_worker *w, bool last)
     return task != NULL ? task : steal_among(w, w->victims + w->near_n, far, last);
 }
 
-struct sni_task *sni_worker_search(struct sni_worker *w)
+struct sni_task *sni_worker_steal(struct sni_worker *w)
 {
-    struct sni_task *task = sni_worker_pick(w);
+    struct sni_task *task = NULL;
     bool may_steal = !w->sched->config.no_steal && w->sched->workers_n > 1;
     for (int pass = 1; task == NULL && may_steal && pass <= STEAL_PASSES; pass++)
         task = steal(w, pass == STEAL_PASSES);

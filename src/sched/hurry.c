@@ -12,6 +12,10 @@
  * give way all the time and go on for long, it comes back for the half (find.c). If not, and the
  * others are as hurried afterwards, it has twice the patience next time.
  *
+ * Before all this a searcher looks at its own alarms and descriptors, and one that has any looks at
+ * them again each time that it looks at the others, does not nap, and has little patience. For two
+ * workers that both wake sleepers as fast as they can are hurried, each in the other's eyes.
+ *
  * One that has watched for some time hushes those it watches (idle.h): it stays awake beside them,
  * so they need not ask with each push whether somebody is to be woken, which is a tenth of what a
  * short task costs. It takes the promise back before it steals or sleeps. That is paid by the one
@@ -97,9 +101,10 @@ static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)
 }
 
 /* Wait as long as the others are hurried, `patience_ns` at most; and nap if the next look is as far
- * away as `nap_ns`. `ns`: until the first. True: they still are. */
+ * away as `nap_ns`. `ns`: until the first. Or until there is something of our own, if `due`. True:
+ * they still are. */
 static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, int64_t patience_ns,
-                    int64_t nap_ns)
+                    int64_t nap_ns, bool due)
 {
     const int64_t end_ns = now_ns + patience_ns;
     bool hushed = false;
@@ -110,7 +115,7 @@ static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, int64_t pa
             hushed = hush(w);
         let_pass(w, now_ns + ns, ns >= nap_ns);
         now_ns = sni_plat_now_ns();
-        hurried = is_hurried(w, now_ns);
+        hurried = is_hurried(w, now_ns) && !(due && sni_world_look(w));
         ns = ns < LOOK_MAX_NS ? 2 * ns : ns;
     }
     if (hushed)
@@ -129,9 +134,9 @@ bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
         return false; /* it would have to spin */
     int64_t ns = were ? HUSH_NS : LOOK_NS;
     if (due)
-        return outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX);
+        return outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX, true);
     int64_t patience_ns = (int64_t)PATIENCE_NS << w->in_vain;
-    bool in_vain = outwait(w, now_ns, ns, patience_ns, shy ? 0 : NAP_NS);
+    bool in_vain = outwait(w, now_ns, ns, patience_ns, shy ? 0 : NAP_NS, false);
     if (!in_vain)
         w->in_vain = 0;
     else if (w->in_vain < IN_VAIN_MAX)

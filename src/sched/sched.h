@@ -324,7 +324,7 @@ bool sni_worker_let_hurry(struct sni_worker *w, bool shy);
 
 /* find.c: where the next task comes from. */
 struct sni_task *sni_worker_pick_slow(struct sni_worker *w);
-struct sni_task *sni_worker_search(struct sni_worker *w);
+struct sni_task *sni_worker_steal(struct sni_worker *w);
 void sni_worker_push(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_back(struct sni_worker *w, struct sni_task *task);
 void sni_worker_push_yielded(struct sni_worker *w, struct sni_task *task);

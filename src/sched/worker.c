@@ -398,22 +398,36 @@ static bool is_shy(struct sni_worker *w)
     return sni_crowd_makes_shy(&w->crowd, now_ns);
 }
 
+/* What there is to do: what is our own or everybody's first, then, for a searcher, what others
+ * have queued. In its first round it lets them hurry before it takes that. */
+static struct sni_task *find(struct sni_worker *w, bool first, bool shy)
+{
+    struct sni_task *task = sni_worker_pick(w);
+    if (task != NULL || !w->searching)
+        return task;
+    if (first && w->wakes && w->plain) {
+        w->tastes = sni_worker_let_hurry(w, shy);
+        task = sni_worker_pick(w); /* that took time */
+    }
+    return task != NULL ? task : sni_worker_steal(w);
+}
+
 static struct sni_task *search(struct sni_worker *w)
 {
     if (!w->searching)
         w->searching = sni_idle_begin_search(&w->sched->idle, w->index);
     bool shy = is_shy(w);
-    w->tasted = NULL;
-    w->tastes = w->searching && w->wakes && w->plain && sni_worker_let_hurry(w, shy);
     const int looks = shy ? 1 : sni_world_spin_rounds(w);
     const int hunts = shy ? 1 : hunt_rounds(w);
     const int rounds = looks > hunts ? looks : hunts;
     bool is_last = rounds == 1 && w->drive != SNI_DRIVE_TURN;
+    w->tasted = NULL;
+    w->tastes = false;
     for (int i = 0; i < rounds && !must_return(w); i++) {
         if (i > 0)
             sni_cpu_pauses(SPIN_PAUSES);
         bool seen = i < looks && (is_last ? sni_world_glance(w) : sni_world_look(w));
-        struct sni_task *task = w->searching ? sni_worker_search(w) : sni_worker_pick(w);
+        struct sni_task *task = find(w, i == 0, shy);
         if (task == NULL)
             continue;
         if (seen ? looks > 1 : hunts > 1)

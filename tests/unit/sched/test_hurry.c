@@ -131,6 +131,107 @@ TEST(hurry_tasks_that_yield_for_long_are_shared_out, .limit_s = 120)
     run_with_two(yield_among_many, NULL);
 }
 
+enum { SLEEPERS = 20000, FIRST_SLEEPS = 4 * SLEEPERS, SLEEPS = 40 * SLEEPERS };
+
+static SNI_ATOMIC(uint32_t) slept;
+static uint64_t hushes_of_first, hushes_of_all;
+
+typedef struct sleeper {
+    sn_coro coro;
+    sn_sleep_state nap;
+} sleeper;
+
+SN_CORO(sleeper, self)
+{
+    SN_BEGIN(self);
+    while (sni_atomic_load(&slept, relaxed) < SLEEPS) {
+        SN_AWAIT(sn_sleep_op(&self->nap, sn_after(SN_US(1))));
+        uint32_t n = sni_atomic_fetch_add(&slept, 1, relaxed) + 1;
+        if (n == FIRST_SLEEPS)
+            hushes_of_first = counted(SNI_PROBE_hushes);
+        if (n == SLEEPS)
+            hushes_of_all = counted(SNI_PROBE_hushes);
+    }
+    SN_END();
+}
+
+/* More sleepers than two workers can wake in time. Each worker has always some of its own to wake,
+ * when it has run those that it woke before, and need not care what the other does. */
+static int oversleep(void *arg)
+{
+    (void)arg;
+    static sn_task *tasks[SLEEPERS];
+    sleeper frame;
+    sni_atomic_store(&slept, 0, relaxed);
+    for (int i = 0; i < SLEEPERS; i++)
+        tasks[i] = sn_spawn_coro(sleeper, &frame);
+    for (int i = 0; i < SLEEPERS; i++)
+        CHECK_EQ(sn_join(tasks[i], NULL), 0);
+    CHECK_LT(hushes_of_all - hushes_of_first, 40); /* it was some 200 */
+    return 0;
+}
+
+TEST(hurry_who_has_sleepers_to_wake_does_not_watch_others, .limit_s = 120)
+{
+    run_with_two(oversleep, NULL);
+}
+
+enum { WAITS = 200 };
+
+static SNI_ATOMIC(uint32_t) hurries_on, waited;
+
+static int hurry_until_waited(void *arg)
+{
+    (void)arg;
+    while (sni_atomic_load(&waited, relaxed) == 0) {
+        sni_atomic_store(&hurries_on, sni_worker_current()->index, relaxed);
+        (void)hurry(SNI_PROBE_hushes, UINT64_MAX, 10);
+    }
+    return 0;
+}
+
+static int sleep_a_little(void *arg)
+{
+    (void)arg;
+    return sn_sleep(SN_US(50));
+}
+
+/* Waits for the other worker as a searcher would, with a sleeper of its own that is due before the
+ * patience is at an end. Returns how often that sleeper was not woken. */
+static int outwait_with_sleeper(void *arg)
+{
+    (void)arg;
+    sn_task *sleeping[WAITS];
+    int in_vain = 0;
+    while (sni_atomic_load(&hurries_on, relaxed) == sni_worker_current()->index)
+        sni_cpu_pause(); /* so the other worker takes it */
+    for (int i = 0; i < WAITS; i++) {
+        sleeping[i] = sn_spawn(sleep_a_little, NULL, .local = true);
+        sn_yield(); /* it sleeps now */
+        in_vain += sni_worker_let_hurry(sni_worker_current(), false);
+    }
+    sni_atomic_store(&waited, 1, relaxed);
+    for (int i = 0; i < WAITS; i++)
+        CHECK_EQ(sn_join(sleeping[i], NULL), 0);
+    return in_vain;
+}
+
+static int outwait(void *arg)
+{
+    (void)arg;
+    sni_atomic_store(&hurries_on, sni_worker_current()->index, relaxed);
+    sni_atomic_store(&waited, 0, relaxed);
+    sn_task *waits = sn_spawn(outwait_with_sleeper, NULL, .local = true);
+    sn_task *hurries = sn_spawn(hurry_until_waited, NULL);
+    CHECK_EQ(sn_join(waits, NULL), 0);
+    return sn_join(hurries, NULL);
+}
+
+TEST(hurry_who_waits_for_others_wakes_its_own_sleepers, .limit_s = 120)
+{
+    run_with_two(outwait, NULL);
+}
+
 #endif
 
 /* ---- what is not short is taken by the one who stayed --------------------------------------- */
