@@ -7,10 +7,12 @@
  * ever more rarely: a look takes lines of memory away from the one it looks at, who wants them
  * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
  * should burn a processor for that; it counts as searching, and looks again by itself, as one that
- * spins does. When its patience is at an end it steals all the same, for it may be wrong: but one
- * task, a *taste*, and not half of them. If that keeps it busy, for the task is one of those that
- * give way all the time and go on for long, it comes back for the half (find.c). If not, and the
- * others are as hurried afterwards, it has twice the patience next time.
+ * spins does. If what they run are new tasks all the time, it goes on like this as long as they do:
+ * none of these lasts, and who waits for the one that was taken would come after it. Else its
+ * patience comes to an end, for there may be work for two: tasks that give way all the time run
+ * through their queue as fast. It takes one task, a *taste*, and not half of them. If that keeps
+ * it busy, it comes back for the half (find.c). If not, and the others are as hurried afterwards,
+ * it has twice the patience next time.
  *
  * Before all this a searcher looks at its own alarms and descriptors, and one that has any looks at
  * them again each time that it looks at the others, does not nap, and has little patience. For two
@@ -34,6 +36,7 @@ enum {
     NAP_NS = 40000,           /* from here on it naps until the next look                  */
     MOVE_NS = 156,            /* a hurried queue moves once in this time, or oftener;      */
     MOVES_LEAST = 16,         /* fewer moves tell nothing                                  */
+    MOVES_OF_TASK = 2,        /* of one that is spawned, runs, and ends                    */
     PATIENCE_NS = 1250000,    /* then a task of it is taken all the same                   */
     IN_VAIN_MAX = 5,          /* times that this is doubled                                */
     PATIENCE_DUE_NS = 125000, /* of one that has its own timers or descriptors to look after */
@@ -57,13 +60,27 @@ static uint32_t moves_of(const struct sni_worker *w)
     return sni_runq_moves(&w->runq) + (uint32_t)sni_probe_get(&w->probe, SNI_PROBE_lifo_hits);
 }
 
+static uint32_t moves_of_watched(const struct sni_worker *w)
+{
+    uint32_t moves = 0;
+    for (unsigned i = 0; i < watched_by(w); i++)
+        moves += moves_of(nth_watched(w, i));
+    return moves;
+}
+
+static uint32_t spawns_of_watched(const struct sni_worker *w)
+{
+    uint32_t spawns = 0;
+    for (unsigned i = 0; i < watched_by(w); i++)
+        spawns += (uint32_t)sni_probe_get(&nth_watched(w, i)->probe, SNI_PROBE_spawns);
+    return spawns;
+}
+
 /* Have the others run through their queues too fast, since the last look? */
 static bool is_hurried(struct sni_worker *w, int64_t now_ns)
 {
     int64_t ns = now_ns - w->moves_seen_ns;
-    uint32_t moves = 0;
-    for (unsigned i = 0; i < watched_by(w); i++)
-        moves += moves_of(nth_watched(w, i));
+    uint32_t moves = moves_of_watched(w);
     uint32_t moved = moves - w->moves_seen;
     w->moves_seen = moves;
     w->moves_seen_ns = now_ns;
@@ -100,22 +117,49 @@ static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)
         sni_cpu_pauses(SPIN_PAUSES);
 }
 
-/* Wait as long as the others are hurried, `patience_ns` at most; and nap if the next look is as far
- * away as `nap_ns`. `ns`: until the first. Or until there is something of our own, if `due`. True:
- * they still are. */
-static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, int64_t patience_ns,
-                    int64_t nap_ns, bool due)
+/* How long the others are let hurry. */
+struct patience {
+    int64_t ns;
+    int64_t end_ns;
+    int64_t nap_ns;         /* it naps if the next look is as far away          */
+    bool due;               /* there is something of our own to be looked after */
+    uint32_t spawns, moves; /* of the watched, when the time began to count */
+};
+
+static void begin(const struct sni_worker *w, struct patience *p, int64_t now_ns)
 {
-    const int64_t end_ns = now_ns + patience_ns;
+    p->end_ns = now_ns + p->ns;
+    p->spawns = spawns_of_watched(w);
+    p->moves = moves_of_watched(w);
+}
+
+/* Is it at an end? Not if most of what they ran since it began were new tasks, which do not last:
+ * then it begins anew. */
+static bool is_over(const struct sni_worker *w, struct patience *p, int64_t now_ns)
+{
+    if (now_ns < p->end_ns)
+        return false;
+    const struct patience was = *p;
+    begin(w, p, now_ns);
+    return p->due || (p->spawns - was.spawns) * (2 * MOVES_OF_TASK) < p->moves - was.moves;
+}
+
+/* Wait as long as the others are hurried and the patience lasts, or until there is something of our
+ * own. `ns`: until the first look. True: they still are. */
+static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, struct patience *p)
+{
     bool hushed = false;
     bool hurried = true;
+    p->end_ns = now_ns + p->ns;
     /* relaxed: whoever sets a bit unparks us, and we look again before we sleep */
-    while (hurried && now_ns < end_ns && sni_atomic_load(&w->detour, relaxed) == 0) {
-        if (ns == HUSH_NS)
+    while (hurried && !is_over(w, p, now_ns) && sni_atomic_load(&w->detour, relaxed) == 0) {
+        if (ns == HUSH_NS) {
+            begin(w, p, now_ns); /* not earlier: it takes a line of memory away from them */
             hushed = hush(w);
-        let_pass(w, now_ns + ns, ns >= nap_ns);
+        }
+        let_pass(w, now_ns + ns, ns >= p->nap_ns);
         now_ns = sni_plat_now_ns();
-        hurried = is_hurried(w, now_ns) && !(due && sni_world_look(w));
+        hurried = is_hurried(w, now_ns) && !(p->due && sni_world_look(w));
         ns = ns < LOOK_MAX_NS ? 2 * ns : ns;
     }
     if (hushed)
@@ -134,9 +178,11 @@ bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
         return false; /* it would have to spin */
     int64_t ns = were ? HUSH_NS : LOOK_NS;
     if (due)
-        return outwait(w, now_ns, ns, PATIENCE_DUE_NS, INT64_MAX, true);
-    int64_t patience_ns = (int64_t)PATIENCE_NS << w->in_vain;
-    bool in_vain = outwait(w, now_ns, ns, patience_ns, shy ? 0 : NAP_NS, false);
+        return outwait(w, now_ns, ns,
+                       &(struct patience){PATIENCE_DUE_NS, .nap_ns = INT64_MAX, .due = true});
+    bool in_vain =
+        outwait(w, now_ns, ns,
+                &(struct patience){(int64_t)PATIENCE_NS << w->in_vain, .nap_ns = shy ? 0 : NAP_NS});
     if (!in_vain)
         w->in_vain = 0;
     else if (w->in_vain < IN_VAIN_MAX)
