@@ -133,15 +133,16 @@ static void begin(const struct sni_worker *w, struct patience *p, int64_t now_ns
     p->moves = moves_of_watched(w);
 }
 
-/* Is it at an end? Not if most of what they ran since it began were new tasks, which do not last:
- * then it begins anew. */
+/* Is it at an end? Not if most of what they ran since it began were new tasks, which do not last,
+ * and they are not more than fit into their queues: then it begins anew. */
 static bool is_over(const struct sni_worker *w, struct patience *p, int64_t now_ns)
 {
     if (now_ns < p->end_ns)
         return false;
     const struct patience was = *p;
     begin(w, p, now_ns);
-    return p->due || (p->spawns - was.spawns) * (2 * MOVES_OF_TASK) < p->moves - was.moves;
+    return p->due || (p->spawns - was.spawns) * (2 * MOVES_OF_TASK) < p->moves - was.moves ||
+           sni_inject_len(&w->sched->inject) > 0 || sni_inject_len(&w->sched->urgent) > 0;
 }
 
 /* Wait as long as the others are hurried and the patience lasts, or until there is something of our
