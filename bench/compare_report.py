@@ -10,6 +10,7 @@ callgrind counted beside the time, and a sentence that says what the growth is m
 
 import html
 import math
+import statistics
 
 OURS = ("sinew", "sinew-coro", "sinew-epoll", "sinew-coro-epoll")
 FLOORS = ("floor", "epoll", "uring")  # by hand; nobody is compared with these in the ranking
@@ -248,9 +249,23 @@ def derived_axes(row):
             and (first if metrics is None else row["metric"] in metrics)]
 
 
+ROUNDS_OF_SPREAD = 10  # fewer say little about their quarters
+
+
 def growth(points):
-    """How many times the first the last one is: what is flat stays near 1."""
-    return ratio(points[-1][1]["median"], points[0][1]["median"])
+    """How many times the first the last one is: what is flat stays near 1.
+
+    If every round has made both, it is the middle of the rounds' own ratios, for the speed of the
+    machine changes from minute to minute, and both had the same; with many rounds also the quarters."""
+    first, last = points[0][1], points[-1][1]
+    if len(first["values"]) != len(last["values"]) or not all(first["values"]):
+        return ratio(last["median"], first["median"])
+    ratios = sorted(b / a for a, b in zip(first["values"], last["values"]))
+    middle = times(statistics.median(ratios))
+    if len(ratios) < ROUNDS_OF_SPREAD:
+        return middle
+    quarter = len(ratios) // 4
+    return f"{middle} ({times(ratios[quarter])} to {times(ratios[-1 - quarter])})"
 
 
 def growth_text(result):

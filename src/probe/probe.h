@@ -5,7 +5,7 @@
  * read-modify-write: a relaxed load and a relaxed store, which is one addition to a line that is
  * hot in the worker's cache. Readers (snapshots, tests, the debug endpoint) may look at any time
  * from any thread; they see each counter whole and never going back, but the counters of one
- * worker are not of one moment: completions may be seen ahead of the spawns they belong to.
+ * worker are not of one moment: polls may be seen ahead of the spawns they belong to.
  *
  * Put it beside the worker's own hot fields, away from what other threads write.
  *
@@ -22,7 +22,6 @@
 /* All counters, here and nowhere else: X(name, what people read). */
 #define SNI_PROBE_COUNTERS(X)                                               \
     X(spawns, "tasks spawned")                                              \
-    X(completions, "tasks that ran to their end")                           \
     X(polls, "polls of coroutine tasks")                                    \
     X(switches, "switches to a fiber")                                      \
     X(steals_tried, "looks into another worker's queue")                    \
