@@ -7,12 +7,12 @@
  * ever more rarely: a look takes lines of memory away from the one it looks at, who wants them
  * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
  * should burn a processor for that; it counts as searching, and looks again by itself, as one that
- * spins does. If what they run are new tasks all the time, it goes on like this as long as they do:
- * none of these lasts, and who waits for the one that was taken would come after it. Else its
- * patience comes to an end, for there may be work for two: tasks that give way all the time run
- * through their queue as fast. It takes one task, a *taste*, and not half of them. If that keeps
- * it busy, it comes back for the half (find.c). If not, and the others are as hurried afterwards,
- * it has twice the patience next time.
+ * spins does. If what they run are new tasks all the time, and nobody else could have work for it,
+ * it goes on like this as long as they do: none of these lasts, and who waits for the one that was
+ * taken would come after it. Else its patience comes to an end, for there may be work for two:
+ * tasks that give way all the time run through their queue as fast. It takes one task, a *taste*,
+ * and not half of them. If that keeps it busy, it comes back for the half (find.c). If not, and the
+ * others are as hurried afterwards, it has twice the patience next time.
  *
  * Before all this a searcher looks at its own alarms and descriptors, and one that has any looks at
  * them again each time that it looks at the others, does not nap, and has little patience. For two
@@ -60,14 +60,6 @@ static uint32_t moves_of(const struct sni_worker *w)
     return sni_runq_moves(&w->runq) + (uint32_t)sni_probe_get(&w->probe, SNI_PROBE_lifo_hits);
 }
 
-static uint32_t moves_of_watched(const struct sni_worker *w)
-{
-    uint32_t moves = 0;
-    for (unsigned i = 0; i < watched_by(w); i++)
-        moves += moves_of(nth_watched(w, i));
-    return moves;
-}
-
 static uint32_t spawns_of_watched(const struct sni_worker *w)
 {
     uint32_t spawns = 0;
@@ -80,7 +72,9 @@ static uint32_t spawns_of_watched(const struct sni_worker *w)
 static bool is_hurried(struct sni_worker *w, int64_t now_ns)
 {
     int64_t ns = now_ns - w->moves_seen_ns;
-    uint32_t moves = moves_of_watched(w);
+    uint32_t moves = 0;
+    for (unsigned i = 0; i < watched_by(w); i++)
+        moves += moves_of(nth_watched(w, i));
     uint32_t moved = moves - w->moves_seen;
     w->moves_seen = moves;
     w->moves_seen_ns = now_ns;
@@ -121,28 +115,47 @@ static void let_pass(struct sni_worker *w, int64_t until_ns, bool naps)
 struct patience {
     int64_t ns;
     int64_t end_ns;
-    int64_t nap_ns;         /* it naps if the next look is as far away          */
-    bool due;               /* there is something of our own to be looked after */
-    uint32_t spawns, moves; /* of the watched, when the time began to count */
+    int64_t nap_ns; /* it naps if the next look is as far away          */
+    bool due;       /* there is something of our own to be looked after */
+    /* of the watched, when the time began to count */
+    uint32_t spawns;
+    uint32_t moves[WATCHED];
 };
 
 static void begin(const struct sni_worker *w, struct patience *p, int64_t now_ns)
 {
     p->end_ns = now_ns + p->ns;
     p->spawns = spawns_of_watched(w);
-    p->moves = moves_of_watched(w);
+    for (unsigned i = 0; i < watched_by(w); i++)
+        p->moves[i] = moves_of(nth_watched(w, i));
 }
 
-/* Is it at an end? Not if most of what they ran since it began were new tasks, which do not last,
- * and they are not more than fit into their queues: then it begins anew. */
+/* Between two moments: was most of what the others ran new tasks, which do not last? And is there
+ * nobody else who could have work for us: nobody whom we do not watch, nobody who stood still and
+ * was not asleep, nothing in the queues of all? */
+static bool only_new_tasks(const struct sni_worker *w, const struct patience *from,
+                           const struct patience *to)
+{
+    const struct sni_sched *sched = w->sched;
+    uint32_t moved = 0;
+    for (unsigned i = 0; i < watched_by(w); i++) {
+        if (to->moves[i] == from->moves[i] && !sni_idle_is_asleep(&sched->idle, w->victims[i]))
+            return false;
+        moved += to->moves[i] - from->moves[i];
+    }
+    return watched_by(w) == sched->workers_n - 1 && sni_inject_len(&sched->inject) == 0 &&
+           sni_inject_len(&sched->urgent) == 0 &&
+           (to->spawns - from->spawns) * (2 * MOVES_OF_TASK) >= moved;
+}
+
+/* Is it at an end? If only new tasks were run it begins anew. */
 static bool is_over(const struct sni_worker *w, struct patience *p, int64_t now_ns)
 {
     if (now_ns < p->end_ns)
         return false;
     const struct patience was = *p;
     begin(w, p, now_ns);
-    return p->due || (p->spawns - was.spawns) * (2 * MOVES_OF_TASK) < p->moves - was.moves ||
-           sni_inject_len(&w->sched->inject) > 0 || sni_inject_len(&w->sched->urgent) > 0;
+    return p->due || !only_new_tasks(w, &was, p);
 }
 
 /* Wait as long as the others are hurried and the patience lasts, or until there is something of our

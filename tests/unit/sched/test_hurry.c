@@ -34,16 +34,21 @@ static uint64_t hurry(enum sni_probe_counter counter, uint64_t wanted, int round
     return counted(counter);
 }
 
-static void run_with_two(sn_task_fn *fn, const sn_hooks *hooks)
+static void run_with(unsigned workers, sn_task_fn *fn, const sn_hooks *hooks)
 {
     sn_runtime *rt;
-    sn_runtime_options options = {.workers = 2};
+    sn_runtime_options options = {.workers = workers};
     if (hooks != NULL)
         options.hooks = *hooks;
     CHECK_EQ(sn_runtime_create(&rt, &options), 0);
     CHECK_EQ(sn_runtime_block_on(rt, fn, NULL), 0);
     CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
     sn_runtime_destroy(rt);
+}
+
+static void run_with_two(sn_task_fn *fn, const sn_hooks *hooks)
+{
+    run_with(2, fn, hooks);
 }
 
 #if !SNI_THREAD_SANITIZED && !SNI_ADDRESS_SANITIZED /* with these, tasks are not short */
@@ -353,6 +358,37 @@ static void forbid(unsigned worker, void *arg)
 TEST(hurry_a_fence_in_all_threads_that_is_forbidden_later_loses_nothing, .limit_s = 60)
 {
     run_with_two(hurry_and_meet, &(sn_hooks){.thread_started = forbid});
+}
+
+/* ---- who watches one worker does not forget another ----------------------------------------- */
+
+static SNI_ATOMIC(uint32_t) have_all_met;
+
+static int hurry_until_met(void *arg)
+{
+    (void)arg;
+    while (sni_atomic_load(&have_all_met, relaxed) == 0)
+        (void)hurry(SNI_PROBE_hushes, UINT64_MAX, 10);
+    return 0;
+}
+
+static int meet_beside_hurry(void *arg)
+{
+    (void)arg;
+    sni_atomic_store(&have_all_met, 0, relaxed);
+    sn_task *hurries = sn_spawn(hurry_until_met, NULL);
+    for (int i = 0; i < 200; i++) {
+        CHECK_EQ(sn_sleep(SN_MS(2)), 0); /* so that the third begins to watch */
+        have_met();
+    }
+    sni_atomic_store(&have_all_met, 1, relaxed);
+    return sn_join(hurries, NULL);
+}
+
+/* Forgotten, each would last until the kernel takes the processor from the hurried one for once. */
+TEST(hurry_a_worker_that_gets_stuck_beside_a_hurried_one_is_helped, .limit_s = 20)
+{
+    run_with(3, meet_beside_hurry, NULL);
 }
 
 /* ---- who has little to do is not hurried ----------------------------------------------------- */
