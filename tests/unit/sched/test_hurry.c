@@ -101,61 +101,6 @@ TEST(hurry_who_watches_new_tasks_takes_none_of_them, .limit_s = 120)
     run_with_two(be_spared, NULL);
 }
 
-enum { MANY = 100000, MANY_ROUNDS = 10, HELP = 10000 };
-
-typedef struct empty {
-    sn_coro coro;
-} empty;
-
-SN_CORO(empty, self)
-{
-    SN_BEGIN(self);
-    SN_END();
-}
-
-static uint64_t polls_elsewhere(void)
-{
-    const struct sni_worker *me = sni_worker_current();
-    return counted(SNI_PROBE_polls) - sni_probe_get(&me->probe, SNI_PROBE_polls);
-}
-
-/* Spawn and join very many. Returns how many of them another worker has run; 0 if this task has
- * changed workers. */
-static uint64_t hurry_with_many(void)
-{
-    static sn_task *tasks[MANY];
-    empty frame;
-    unsigned me = sni_worker_current()->index;
-    uint64_t polls = polls_elsewhere();
-    for (int i = 0; i < MANY; i++)
-        tasks[i] = sn_spawn_coro(empty, &frame);
-    for (int i = 0; i < MANY; i++)
-        CHECK_EQ(sn_join(tasks[i], NULL), 0);
-    return sni_worker_current()->index == me ? polls_elsewhere() - polls : 0;
-}
-
-/* The same, but many more at once than fit into the queue of one worker. */
-static int be_helped(void *arg)
-{
-    (void)arg;
-    uint64_t helped = 0;
-    (void)hurry_with_many(); /* so that there is memory, and who spawns them is quick */
-    for (int round = 0; round < MANY_ROUNDS; round++) {
-        uint64_t naps = counted(SNI_PROBE_naps);
-        CHECK_GE(hurry(SNI_PROBE_naps, naps + 10, ROUNDS_MAX), naps + 10);
-        helped += hurry_with_many();
-    }
-    CHECK_GE(helped, HELP);
-    return 0;
-}
-
-TEST(hurry_who_watches_new_tasks_helps_if_they_are_very_many, .limit_s = 120)
-{
-    if (sni_plat_cpu_count() < 2)
-        SKIP("one processor");
-    run_with_two(be_helped, NULL);
-}
-
 enum { YIELDERS = 100, YIELDS_MAX = 300000 };
 
 static uint64_t stolen_before;
