@@ -249,7 +249,7 @@ static struct sni_highwater marks;
 static void open_measured(struct bench *b)
 {
     open_pool(b);
-    sni_highwater_init(&marks, true);
+    sni_highwater_init(&marks);
 }
 
 static void measure_each(struct bench *b, size_t depth)

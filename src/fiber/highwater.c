@@ -30,10 +30,9 @@ enum {
 _Static_assert((SNI_HIGHWATER_SITES & (SNI_HIGHWATER_SITES - 1)) == 0,
                "masking needs a power of 2");
 
-void sni_highwater_init(struct sni_highwater *table, bool on)
+void sni_highwater_init(struct sni_highwater *table)
 {
     memset(table, 0, sizeof(*table));
-    table->on = on;
 }
 
 static size_t home_of(const char *at)
@@ -76,7 +75,7 @@ SNI_COLD void sni_highwater_measure_slow(struct sni_highwater *table, const char
 bool sni_highwater_next(const struct sni_highwater *table, size_t *cursor,
                         struct sni_highwater_mark *mark)
 {
-    while (*cursor <= SNI_HIGHWATER_SITES) {
+    while (table != NULL && *cursor <= SNI_HIGHWATER_SITES) {
         size_t i = (*cursor)++;
         const struct sni_highwater_slot *slot =
             i < SNI_HIGHWATER_SITES ? &table->slots[i] : &table->others;

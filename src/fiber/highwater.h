@@ -2,16 +2,14 @@
 /* highwater.h - how deep the stacks of fibers were, by the place of their spawn.
  *
  * For whoever chooses a stack size: a table of *sites*, the "file:line" of a spawn, each with the
- * deepest use of any stack that a fiber of that site gave back. It is off unless asked for, and
- * costs a load and a branch then.
+ * deepest use of any stack that a fiber of that site gave back. Who was not asked for one has no
+ * table, and NULL for it: that costs a load and a branch.
  *
- * When it is on, each stack that is given back is measured by the page: one system call, 1.4 us for
+ * With a table, each stack that is given back is measured by the page: one system call, 1.4 us for
  * 64 KiB; and if it was deeper than its topmost page a second one, which gives deeper pages back to
  * the system, 4 us with the page fault that follows (bench: stack_high_water, _deep). Else the
  * next fiber on that stack would be counted as deep as the last one. Nothing is written to stacks,
- * so a mark is exact to the page and no better.
- *
- * A zeroed table is a valid one that is off. */
+ * so a mark is exact to the page and no better. */
 #ifndef SINEW_FIBER_HIGHWATER_H
 #define SINEW_FIBER_HIGHWATER_H
 
@@ -36,7 +34,6 @@ struct sni_highwater_slot {
 };
 
 struct sni_highwater {
-    bool on; /* constant after the beginning */
     struct sni_highwater_slot slots[SNI_HIGHWATER_SITES];
     struct sni_highwater_slot others; /* `at` stays NULL */
 };
@@ -49,7 +46,7 @@ struct sni_highwater_mark {
 };
 
 /* An empty table. */
-void sni_highwater_init(struct sni_highwater *table, bool on);
+void sni_highwater_init(struct sni_highwater *table);
 
 /* A fiber that was spawned at `at` has used `bytes` bytes of its stack. Any thread; `at` must live
  * as long as the table, as a literal does, and is told apart by its address. */
@@ -60,16 +57,16 @@ void sni_highwater_measure_slow(struct sni_highwater *table, const char *at,
                                 struct sni_stack *stack);
 
 /* The fiber that was spawned at `at` has left `stack` for good: nobody stands on it any more, and
- * it is still the caller's. To be called right before sni_stack_put. */
+ * it is still the caller's. To be called right before sni_stack_put; without a table it is nothing. */
 static inline void sni_highwater_measure(struct sni_highwater *table, const char *at,
                                          struct sni_stack *stack)
 {
-    if (sni_unlikely(table->on))
+    if (sni_unlikely(table != NULL))
         sni_highwater_measure_slow(table, at, stack);
 }
 
 /* The next mark, in no order; *cursor begins as 0. Any thread, also while others add: a moment's
- * figures. False: there are no more. */
+ * figures. False: there are no more, or no table. */
 bool sni_highwater_next(const struct sni_highwater *table, size_t *cursor,
                         struct sni_highwater_mark *mark);
 

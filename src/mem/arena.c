@@ -5,7 +5,12 @@
  * records of each class, and one byte per chunk that tells its class. A chunk is never given
  * back and never changes its class, so an address, once a record's, stays one: that is what
  * makes a stale handle safe to look at. Memory of a burst stays in the free lists; tasks are
- * small and bursts return. A new chunk is made memory as a whole: its list is written at once.
+ * small and bursts return.
+ *
+ * A chunk is cut into records piece by piece, and a piece is made memory as a whole, since its list
+ * is written at once. The first piece of a class has two pages, each further one is twice as large,
+ * up to a chunk: who has a few tasks pays for a few, and who has a million makes a system call for
+ * each 64 KiB. What is not cut yet looks like a record that is dead.
  *
  * Caches exchange records with the arena in batches, under the lock: a get or put that finds
  * its cache neither empty nor full takes neither lock nor atomic operation. A record may be
@@ -26,6 +31,7 @@
 
 enum {
     CHUNK_BYTES = SNI_ARENA_CHUNK_BYTES,
+    PIECE_BYTES_LEAST = 8 << 10,
     BATCH = 64, /* records that change hands at once                       */
     CACHED_MAX = SNI_RECORDS_CACHED_MAX,
     OTHER = SNI_ARENA_OTHER,
@@ -58,30 +64,46 @@ int sni_arena_get(struct sni_arena **out)
     return 0;
 }
 
-static size_t class_bytes(uint32_t class)
+static uint32_t class_bytes(uint32_t class)
 {
-    return (size_t)(class % SNI_RECORD_CLASSES + 1) * SNI_RECORD_STEP;
+    return (class % SNI_RECORD_CLASSES + 1) * SNI_RECORD_STEP;
 }
 
-/* Put a batch of `class` into the free list from a new chunk. Under the lock. */
-static int grow(struct sni_arena *arena, uint32_t class)
+/* Have the next chunk be one of `class`. Under the lock. */
+static int open_chunk(struct sni_arena *arena, uint32_t class, struct sni_arena_rest *rest)
 {
     /* relaxed: under the lock only we change it */
     uint32_t chunk = sni_atomic_load(&arena->chunks, relaxed);
     if (chunk == arena->chunks_max)
         return -ENOMEM;
-    char *at = arena->first_chunk + (size_t)chunk * CHUNK_BYTES;
-    size_t stride = class_bytes(class);
-    sni_plat_populate(at, CHUNK_BYTES);
-    for (size_t n = CHUNK_BYTES / stride; n > 0; n--) {
-        struct sni_record *record = (struct sni_record *)(void *)(at + (n - 1) * stride);
+    rest->at = arena->first_chunk + (size_t)chunk * CHUNK_BYTES;
+    rest->bytes = CHUNK_BYTES;
+    arena->class_of[chunk] = (uint8_t)(class + 1);
+    /* release: class_of, to sni_arena_find's acquire */
+    sni_atomic_store(&arena->chunks, chunk + 1, release);
+    return 0;
+}
+
+/* Put the records of a piece into the free list of `class`. Under the lock. */
+static int grow(struct sni_arena *arena, uint32_t class)
+{
+    struct sni_arena_rest *rest = &arena->rest[class];
+    uint32_t stride = class_bytes(class);
+    int rc = rest->bytes < stride ? open_chunk(arena, class, rest) : 0;
+    if (rc < 0)
+        return rc;
+    if (rest->piece < CHUNK_BYTES)
+        rest->piece = rest->piece == 0 ? PIECE_BYTES_LEAST : 2 * rest->piece;
+    uint32_t n = (rest->piece < rest->bytes ? rest->piece : rest->bytes) / stride;
+    sni_plat_populate(rest->at, (size_t)n * stride);
+    for (uint32_t i = n; i > 0; i--) {
+        struct sni_record *record = (struct sni_record *)(void *)(rest->at + (i - 1) * stride);
         record->class = class;
         record->next = arena->free[class];
         arena->free[class] = record;
     }
-    arena->class_of[chunk] = (uint8_t)(class + 1);
-    /* release: class_of, to sni_arena_find's acquire */
-    sni_atomic_store(&arena->chunks, chunk + 1, release);
+    rest->at += (size_t)n * stride;
+    rest->bytes -= n * stride;
     return 0;
 }
 
@@ -195,7 +217,7 @@ static inline struct sni_record *record_at(uint64_t address, uint32_t first)
         return NULL;
     uint64_t offset = address - (uint64_t)(uintptr_t)arena->first_chunk;
     uint64_t chunk = offset / CHUNK_BYTES;
-    /* acquire: pairs with the release in grow, class_of is there */
+    /* acquire: pairs with the release in open_chunk, class_of is there */
     if (chunk >= sni_atomic_load(&arena->chunks, acquire))
         return NULL;
     uint32_t within = (uint32_t)(offset % CHUNK_BYTES);
@@ -242,7 +264,7 @@ struct sni_record *sni_arena_around(uintptr_t address)
         return NULL;
     uint64_t offset = address - (uint64_t)(uintptr_t)arena->first_chunk;
     uint64_t chunk = offset / CHUNK_BYTES;
-    /* acquire: pairs with the release in grow, class_of is there */
+    /* acquire: pairs with the release in open_chunk, class_of is there */
     if (chunk >= sni_atomic_load(&arena->chunks, acquire))
         return NULL;
     size_t stride = class_bytes(arena->class_of[chunk] - 1u);
@@ -271,7 +293,7 @@ void sni_arena_bounds(uintptr_t *from, uintptr_t *to)
 static void each(struct sni_arena *arena, bool others,
                  void (*fn)(struct sni_record *record, void *arg), void *arg)
 {
-    /* acquire: pairs with the release in grow */
+    /* acquire: pairs with the release in open_chunk */
     uint32_t chunks = sni_atomic_load(&arena->chunks, acquire);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         if ((arena->class_of[chunk] > OTHER) != others)

@@ -16,13 +16,21 @@ enum {
     SNI_ARENA_OTHER = SNI_RECORD_CLASSES, /* added to the class of records that are not cached */
 };
 
+/* What is left of the newest chunk of a class. */
+struct sni_arena_rest {
+    char *at;       /* where its next record will be                            */
+    uint32_t bytes; /* that are not cut yet; 0: there is no chunk, or it is used up */
+    uint32_t piece; /* how many were cut last; 0: none ever                     */
+};
+
 /* At the beginning of the region. */
 struct sni_arena {
-    struct sni_mutex lock;       /* guards `free` and the growth of `chunks`          */
+    struct sni_mutex lock;       /* guards `free`, `rest` and the growth of `chunks`  */
     SNI_ATOMIC(uint32_t) chunks; /* in use, from the start; grows, read by anyone     */
     uint32_t chunks_max;         /* immutable                                         */
     char *first_chunk;           /* immutable                                         */
     struct sni_record *free[SNI_ARENA_KINDS * SNI_RECORD_CLASSES];
+    struct sni_arena_rest rest[SNI_ARENA_KINDS * SNI_RECORD_CLASSES];
     uint8_t class_of[]; /* per chunk, the class + 1: written before it is counted    */
 };
 
@@ -34,7 +42,7 @@ static inline struct sni_record *sni_arena_find_step(uint64_t handle)
         return NULL;
     uint64_t address = handle & UINT64_C(0xFFFFFFFFFFFF);
     uint64_t chunk = (address - (uint64_t)(uintptr_t)arena->first_chunk) / SNI_ARENA_CHUNK_BYTES;
-    /* acquire: pairs with the release in grow, class_of is there */
+    /* acquire: pairs with the release in open_chunk, class_of is there */
     if (sni_unlikely(chunk >= sni_atomic_load(&arena->chunks, acquire) ||
                      arena->class_of[chunk] != SNI_ARENA_OTHER + 1 ||
                      address % SNI_RECORD_STEP != 0))

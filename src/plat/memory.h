@@ -42,7 +42,8 @@ void sni_plat_release(void *base, size_t bytes);
 void sni_plat_small_pages(void *base, size_t bytes);
 
 /* Make all of it memory now, by one call, for one who is about to touch every page: that is cheaper
- * than a fault for each. A hint; where it is refused, touching still does it. */
+ * than a fault for each. A hint; where it is refused, touching still does it. `base` and `bytes`
+ * need not be of whole pages. */
 void sni_plat_populate(void *base, size_t bytes);
 
 /* Which kind SNI_GUARD_AUTO is here: found once per process, by installing a guard and looking

@@ -306,7 +306,7 @@ int sn_runtime_stacks(sn_runtime *rt,
     size_t cursor = 0;
     int places = 0;
     struct sni_highwater_mark mark;
-    for (; sni_highwater_next(&rt->sched.marks, &cursor, &mark); places++)
+    for (; sni_highwater_next(rt->sched.marks, &cursor, &mark); places++)
         tell(mark.at, mark.bytes, mark.stacks, arg);
     return places;
 }

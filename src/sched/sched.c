@@ -420,11 +420,12 @@ static void free_memory(struct sni_sched *sched)
     free(sched->workers);
     free(sched->cells);
     free(sched->victims);
+    free(sched->marks);
     sched->workers = NULL;
     sni_stack_pool_finish(&sched->stacks);
 }
 
-/* The workers, their queues, and the lists of their victims. */
+/* The workers, their queues, the lists of their victims, and the table of marks. */
 static int get_memory(struct sni_sched *sched)
 {
     size_t n = sched->workers_n;
@@ -433,11 +434,17 @@ static int get_memory(struct sni_sched *sched)
     sched->workers = aligned_alloc(SNI_SCHED_LINE_BYTES, n * sizeof(struct sni_worker));
     sched->cells = aligned_alloc(SNI_SCHED_LINE_BYTES, cells_bytes * SNI_SCHED_LINE_BYTES);
     sched->victims = malloc(n * n * sizeof(uint16_t));
-    if (sched->workers == NULL || sched->cells == NULL || sched->victims == NULL) {
+    bool measures = sched->config.measure_stacks;
+    if (measures)
+        sched->marks = malloc(sizeof(*sched->marks));
+    if (sched->workers == NULL || sched->cells == NULL || sched->victims == NULL ||
+        (measures && sched->marks == NULL)) {
         free_memory(sched);
         return -ENOMEM;
     }
     memset(sched->workers, 0, n * sizeof(struct sni_worker));
+    if (measures)
+        sni_highwater_init(sched->marks);
     return 0;
 }
 
@@ -475,7 +482,6 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     rc = sni_stack_pool_init(&sched->stacks, &stacks);
     if (rc < 0)
         return rc;
-    sni_highwater_init(&sched->marks, config->measure_stacks);
     sni_inject_init(&sched->inject);
     sni_inject_init(&sched->urgent);
     sni_idle_init(&sched->idle, sched->workers_n);

@@ -179,7 +179,7 @@ struct sni_sched {
     struct sni_sched_config config; /* immutable                                           */
     struct sni_arena *arena;        /* immutable                                           */
     struct sni_stack_pool stacks;
-    struct sni_highwater marks;      /* any thread: how deep stacks were                    */
+    struct sni_highwater *marks;     /* any thread: how deep stacks were; NULL: not asked   */
     struct sni_inject inject;        /* any thread: normal and low tasks                    */
     struct sni_inject urgent;        /* any thread: high and critical tasks, of all workers */
     struct sni_idle idle;            /* any thread                                          */

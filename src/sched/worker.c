@@ -38,7 +38,7 @@ SNI_NEVER_INLINE static void publish(struct sni_worker *w, struct sni_task *fibe
 
 SNI_NEVER_INLINE static void put_stack(struct sni_worker *w, struct sni_stack *stack)
 {
-    sni_highwater_measure(&w->sched->marks, w->dead_at, stack);
+    sni_highwater_measure(w->sched->marks, w->dead_at, stack);
     sni_stack_put(&w->stacks, stack);
 }
 
@@ -298,7 +298,7 @@ static void begin_another_or_leave(struct sni_worker *w, const struct remains *r
 {
     struct sni_task *next = sni_worker_pick(w);
     bool fits = next != NULL && next->kind == SNI_TASK_FIBER && next->stack == NULL &&
-                next->stack_bytes == r->stack_bytes && !r->keeps_fp && !w->sched->marks.on;
+                next->stack_bytes == r->stack_bytes && !r->keeps_fp && w->sched->marks == NULL;
     /* relaxed: as in must_return */
     if (!fits || sni_atomic_load(&w->detour, relaxed) != 0)
         leave_fiber(w, r, next);

@@ -33,11 +33,11 @@ static size_t slot_of(const char *at)
 static void find_sites(void)
 {
     one = texts;
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
     sni_highwater_add(&table, one, 1);
     size_t home = slot_of(one);
     for (another = texts + 1; another < texts + SITES; another++) {
-        sni_highwater_init(&table, true);
+        sni_highwater_init(&table);
         sni_highwater_add(&table, another, 1);
         if (slot_of(another) == home)
             return;
@@ -49,7 +49,7 @@ static void reset(void)
 {
     if (one == NULL)
         find_sites();
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
 }
 
 static void add_deep_and_shallow(void)

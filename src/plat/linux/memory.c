@@ -99,7 +99,9 @@ void sni_plat_small_pages(void *base, size_t bytes)
 
 void sni_plat_populate(void *base, size_t bytes)
 {
-    (void)madvise(base, bytes, ADVICE_POPULATE); /* fails before Linux 5.14 */
+    size_t before = (uintptr_t)base % sni_plat_page_bytes();
+    /* fails before Linux 5.14 */
+    (void)madvise((char *)base - before, before + bytes, ADVICE_POPULATE);
 }
 
 SNI_NEVER_INLINE void sni_plat_discard(void *base, size_t bytes)

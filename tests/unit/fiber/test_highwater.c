@@ -36,7 +36,7 @@ static size_t count_marks(const struct sni_highwater *table)
 TEST(a_mark_is_the_deepest_of_its_site)
 {
     static struct sni_highwater table;
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
     CHECK_EQ(count_marks(&table), 0);
     sni_highwater_add(&table, "a.c:1", 100);
     sni_highwater_add(&table, "b.c:2", 9000);
@@ -55,7 +55,7 @@ TEST(sites_that_find_no_place_are_counted_together)
     enum { SITES = 2 * SNI_HIGHWATER_SITES };
     static struct sni_highwater table;
     static char texts[SITES][8];
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < SITES; i++)
             sni_highwater_add(&table, texts[i], i + 1);
@@ -95,7 +95,7 @@ static void *add_many(void *arg)
 TEST(threads_that_add_at_once_lose_nothing)
 {
     pthread_t threads[THREADS];
-    sni_highwater_init(&shared, true);
+    sni_highwater_init(&shared);
     for (size_t i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, add_many, (void *)(uintptr_t)i), 0);
     for (size_t i = 0; i < THREADS; i++)
@@ -153,7 +153,7 @@ static void check_depth(const struct sni_highwater *table, const char *at, size_
 TEST(a_stack_is_measured_for_the_fiber_that_used_it_and_not_for_the_one_before)
 {
     static struct sni_highwater table;
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
     open_pool();
     struct sni_stack *first = use(&table, "deep", 0, 40000);
     CHECK_PTR_EQ(use(&table, "shallow", 0, 100), first); /* the same, which is what this is about */
@@ -173,7 +173,7 @@ TEST(a_stack_is_measured_for_the_fiber_that_used_it_and_not_for_the_one_before)
 TEST(a_stack_that_was_measured_is_as_good_as_before)
 {
     static struct sni_highwater table;
-    sni_highwater_init(&table, true);
+    sni_highwater_init(&table);
     open_pool();
     struct sni_stack *stack = use(&table, "deep", 0, 40000);
     char *lo = stack->lo;
@@ -185,14 +185,13 @@ TEST(a_stack_that_was_measured_is_as_good_as_before)
     close_pool();
 }
 
-/* Off is what it is unless asked for: nothing is counted, and no page is given back. */
-TEST(a_table_that_is_off_measures_nothing)
+/* There is no table unless asked for: nothing is counted, and no page is given back. */
+TEST(without_a_table_nothing_is_measured)
 {
-    static struct sni_highwater table; /* zeroed */
     struct sni_stack *stack;
     open_pool();
-    (void)use(&table, "deep", 0, 40000);
-    CHECK_EQ(count_marks(&table), 0);
+    (void)use(NULL, "deep", 0, 40000);
+    CHECK_EQ(count_marks(NULL), 0);
     CHECK_EQ(sni_stack_get(&cache, 0, &stack), 0);
     CHECK_GE(sni_stack_high_water(stack), 40000);
     sni_stack_put(&cache, stack);

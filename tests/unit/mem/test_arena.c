@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Records and their handles (R21): what is alive is found, everything else is not. */
+/* Records and their handles (R2, R21): what is alive is found, everything else is not. */
 #include "harness.h"
 
 #include "mem/arena.h"
 #include "mem/arena_find.h"
+#include "plat/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -142,6 +143,40 @@ TEST(records_of_all_sizes_do_not_overlap)
         CHECK_PTR_EQ(sni_arena_find(sni_record_handle(r[i])), r[i]);
         sni_record_put(&cache, r[i]);
     }
+    sni_record_cache_finish(&cache);
+}
+
+/* The chunk of a record. */
+static char *chunk_of(const struct sni_record *record)
+{
+    uintptr_t from = (uintptr_t)arena->first_chunk;
+    uintptr_t offset = (uintptr_t)record - from;
+    return arena->first_chunk + offset / SNI_ARENA_CHUNK_BYTES * SNI_ARENA_CHUNK_BYTES;
+}
+
+TEST(few_records_cost_few_pages_and_many_come_by_the_chunk)
+{
+    enum { BYTES = 192, PER_CHUNK = SNI_ARENA_CHUNK_BYTES / BYTES, SOME = 8 << 10 };
+    begin();
+    static struct sni_record *r[PER_CHUNK + 1];
+    CHECK_EQ(sni_record_get(&cache, BYTES, &r[0]), 0);
+    char *chunk = chunk_of(r[0]);
+    size_t rest = SNI_ARENA_CHUNK_BYTES - SOME;
+    if (sni_plat_page_bytes() <= SOME)
+        CHECK_EQ(sni_plat_untouched(chunk + SOME, rest), rest);
+    uint64_t last = (uintptr_t)chunk + (PER_CHUNK - 1) * BYTES; /* which is not cut yet */
+    CHECK_PTR_EQ(sni_arena_find(last + (UINT64_C(1) << 48)), NULL);
+    CHECK(sni_arena_at(last) == NULL && sni_arena_around(last + 8) == NULL);
+    for (size_t i = 1; i < PER_CHUNK; i++) {
+        CHECK_EQ(sni_record_get(&cache, BYTES, &r[i]), 0);
+        CHECK_PTR_EQ(chunk_of(r[i]), chunk);
+    }
+    CHECK_EQ(sni_record_get(&cache, BYTES, &r[PER_CHUNK]), 0);
+    CHECK(chunk_of(r[PER_CHUNK]) != chunk);
+    for (size_t at = 0; at < SNI_ARENA_CHUNK_BYTES; at += sni_plat_page_bytes())
+        CHECK_EQ(sni_plat_untouched(chunk_of(r[PER_CHUNK]) + at, 1), 0);
+    for (size_t i = 0; i <= PER_CHUNK; i++)
+        sni_record_put(&cache, r[i]);
     sni_record_cache_finish(&cache);
 }
 

@@ -168,12 +168,13 @@ TEST(the_environment_sets_the_number_of_workers_and_the_program_overrides_it)
  * looks). */
 TEST(a_runtime_that_gets_no_memory_is_refused_and_leaks_nothing)
 {
+    const sn_runtime_options opts = {.workers = 2, .measure_stacks = true};
     int failures = 0;
     for (uint64_t k = 1;; k++) {
         sn_runtime *rt = NULL;
         uint64_t before = alloc_count();
         alloc_fail_at(k);
-        int rc = sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2});
+        int rc = sn_runtime_create(&rt, &opts);
         bool reached = alloc_count() - before >= k;
         alloc_fail_at(0);
         if (!reached) {
