@@ -57,7 +57,7 @@ void sni_highwater_measure_slow(struct sni_highwater *table, const char *at,
                                 struct sni_stack *stack);
 
 /* The fiber that was spawned at `at` has left `stack` for good: nobody stands on it any more, and
- * it is still the caller's. To be called right before sni_stack_put; without a table it is nothing. */
+ * it is still the caller's. To be called right before sni_stack_put. Without a table, nothing. */
 static inline void sni_highwater_measure(struct sni_highwater *table, const char *at,
                                          struct sni_stack *stack)
 {

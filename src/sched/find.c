@@ -57,9 +57,9 @@ static void local_push(struct sni_worker *w, struct sni_runlink *link)
             return;
         (void)sni_deque_overflow(&w->deque, link, inject, SNI_PRIO_NORMAL);
     } else {
-        if (sni_likely(sni_runq_push(&w->runq, link)))
+        if (sni_likely(sni_runq_push(&w->runq, link) ||
+                       sni_runq_overflow(&w->runq, link, inject, SNI_PRIO_NORMAL) == 0))
             return;
-        (void)sni_runq_overflow(&w->runq, link, inject, SNI_PRIO_NORMAL);
     }
     sni_probe_count(&w->probe, SNI_PROBE_overflows);
 }

@@ -43,6 +43,11 @@
  * asked, which takes a microsecond unless that one loses its processor. To other thieves the ring
  * looks as if one were at it; so it does for some instructions of a hold, as for those of a claim.
  *
+ * Wider. A ring may begin with fewer cells than there are, and double when it is full, until it
+ * uses them all: a worker with few tasks then turns round in a few lines of memory. The owner makes
+ * it look as if a thief were at work, as for a hold. A link whose index has the bit that the mask
+ * gains goes up by the old capacity, to a cell that nobody has used; the others are in their place.
+ *
  * Orders.
  *  1. A link's contents reach whoever takes it: the push stores tail with release, a thief loads
  *     tail with acquire. What a thief appends to its own ring is stored likewise.
@@ -59,6 +64,9 @@
  *     also shows the thief the tail that was there before the pops (2). `held` carries the rest:
  *     the owner's release of HELD to the thief's CAS, its release of GIVEN, behind `given` and
  *     the head, to the owner who settles. The hold's CAS acquires the last completion, for 3.
+ *  6. Wider: the mask is a plain word. A thief reads it between claim and completion, when the
+ *     owner does not get the head; the owner's CAS acquires the last completion, and its release
+ *     of the head is what the next claim acquires, or comes to others by what 5 says.
  *
  * A thief that sleeps between its load and its CAS while exactly 2^32 links pass would be fooled:
  * that is some twenty seconds of nothing but pops, and then the number must be met exactly.
@@ -93,7 +101,15 @@ void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity)
     q->slot_uses_ = 0;
     q->cells_ = cells;
     q->mask_ = capacity - 1;
+    q->most_ = capacity;
     q->alone_ = false;
+}
+
+void sni_runq_narrow(struct sni_runq *q, uint32_t capacity)
+{
+    sni_assert(capacity >= 2 && capacity <= q->most_ && (capacity & (capacity - 1)) == 0,
+               "a run queue cannot begin with so many cells");
+    q->mask_ = capacity - 1;
 }
 
 void sni_runq_set_alone(struct sni_runq *q)
@@ -181,6 +197,29 @@ struct sni_runlink *sni_runq_pop(struct sni_runq *q)
 
 /* ---- overflow --------------------------------------------------------------------------- */
 
+/* Owner: use twice as many cells of a ring that is shared. False: there are no more, or a thief is
+ * at work. */
+static bool widen(struct sni_runq *q)
+{
+    uint32_t capacity = sni_runq_capacity_(q);
+    uint64_t head = sni_atomic_load(&q->head_, relaxed); /* relaxed: the CAS decides */
+    uint32_t real = sni_runq_real_of_(head);
+    /* acquire: pairs with the completion in sni_runq_steal, see 6. relaxed: not now, then */
+    if (capacity == q->most_ || sni_runq_steal_of_(head) != real ||
+        !sni_atomic_cas(&q->head_, &head, sni_runq_pack_(real - 1, real), acquire, relaxed))
+        return false;
+    uint32_t tail = sni_runq_own_tail_(q);
+    for (uint32_t i = real; i != tail; i++) {
+        struct sni_runlink *link = sni_runq_read_(q, i);
+        if ((i & capacity) != 0) /* relaxed: as in sni_runq_write_ */
+            sni_atomic_store(&q->cells_[(i & q->mask_) + capacity], link, relaxed);
+    }
+    q->mask_ = 2 * capacity - 1;
+    /* release: pairs with the acquire in claim(), see 6 */
+    sni_atomic_store(&q->head_, sni_runq_pack_(real, real), release);
+    return true;
+}
+
 /* Owner: join `count` cells from `from` on, which are no longer in the queue, and `last` behind
  * them to a chain. Returns its first link. */
 static struct sni_runlink *chain_up(struct sni_runq *q, uint32_t from, uint32_t count,
@@ -198,11 +237,12 @@ static struct sni_runlink *chain_up(struct sni_runq *q, uint32_t from, uint32_t 
 uint32_t sni_runq_overflow(struct sni_runq *q, struct sni_runlink *link, struct sni_inject *inject,
                            unsigned prio)
 {
-    uint32_t half = sni_runq_capacity_(q) / 2;
     struct sni_runlink *oldest = share(q);
     if (oldest != NULL)
         sni_inject_push(inject, oldest, prio);
     uint32_t moved = oldest != NULL;
+    (void)widen(q);
+    uint32_t half = sni_runq_capacity_(q) / 2;
     while (!sni_runq_push(q, link)) {
         /* relaxed: nothing is read on the strength of it, the CAS below decides */
         uint64_t head = sni_atomic_load(&q->head_, relaxed);
@@ -276,8 +316,13 @@ size_t sni_runq_steal(struct sni_runq *from, struct sni_runq *into, uint32_t mos
     if (sni_atomic_load(&from->held_, relaxed) == SNI_RUNQ_HELD_ && sni_runq_len(from) > 0)
         ask(from);
     uint32_t tail = sni_runq_own_tail_(into);
-    uint32_t half = sni_runq_capacity_(from) / 2;
-    uint32_t limit = sni_runq_room_(into, tail, half) + 1; /* the first needs no cell */
+    uint32_t wanted = sni_runq_len(from) / 2;
+    wanted = wanted < most ? wanted : most;
+    uint32_t room; /* relaxed: SHARED is the owner's own word */
+    while ((room = sni_runq_room_(into, tail, wanted)) < wanted &&
+           sni_atomic_load(&into->held_, relaxed) == SNI_RUNQ_SHARED_ && widen(into))
+        ;
+    uint32_t limit = room + 1; /* the first needs no cell */
     uint32_t at = 0;
     uint32_t n = claim(from, limit < most ? limit : most, &at);
     if (n == 0)
@@ -302,8 +347,7 @@ uint32_t sni_runq_len(const struct sni_runq *q)
                         : sni_atomic_load(&q->own_, acquire);
     /* relaxed: nothing is read on the strength of it */
     uint32_t queued = sni_atomic_load(&q->tail_, relaxed) - real;
-    return queued <= sni_runq_capacity_(q) ? queued
-                                           : sni_runq_capacity_(q); /* the head may be older */
+    return queued <= q->most_ ? queued : q->most_; /* the head may be older */
 }
 
 struct sni_runlink *sni_runq_slot_steal(struct sni_runq *q)

@@ -49,7 +49,8 @@ enum {
  *   head_seen_, slot_uses_  plain                        never
  *   held_              hold, share                       ask
  *   given_             read, when it was asked           ask: plain
- *   cells_, mask_, alone_   written before the threads start, then constant
+ *   cells_, most_, alone_   written before the threads start, then constant
+ *   mask_              widen: plain                      read, between claim and completion
  *   *cells_            push, steal into it: store        read, between claim and completion
  *   slot_              swap, take                        sni_runq_slot_steal: exchange by NULL */
 struct sni_runq {
@@ -59,7 +60,8 @@ struct sni_runq {
     uint32_t head_seen_;       /* a steal index that head_ had once: never ahead of the real one */
     uint32_t slot_uses_;       /* in a row */
     _Alignas(SNI_SCHED_LINE_BYTES) sni_runq_cell *cells_;
-    uint32_t mask_;
+    uint32_t mask_; /* capacity, less one */
+    uint32_t most_; /* what the capacity may grow to */
     SNI_ATOMIC(uint32_t) held_;
     uint32_t given_; /* what own_ was to the last thief that asked */
     bool alone_;     /* there is no thief */
@@ -70,6 +72,10 @@ struct sni_runq {
  * The cells need no initial value and stay the caller's, who frees them when no thread uses the
  * queue any more. */
 void sni_runq_init(struct sni_runq *q, sni_runq_cell *cells, uint32_t capacity);
+
+/* Begin with the first `capacity` cells, a power of two of at least 2; those behind them are not
+ * touched before they are needed. Before any use. */
+void sni_runq_narrow(struct sni_runq *q, uint32_t capacity);
 
 /* There will be no thief: the owner's operations need not defend themselves. Before any use. */
 void sni_runq_set_alone(struct sni_runq *q);
@@ -86,16 +92,17 @@ static inline bool sni_runq_is_held(const struct sni_runq *q)
     return sni_atomic_load(&q->held_, relaxed) == SNI_RUNQ_HELD_;
 }
 
-/* Owner: append. False if the ring is full: nothing was done, see sni_runq_overflow. */
+/* Owner: append. False if the ring is full as it is: nothing was done, see sni_runq_overflow. */
 static inline bool sni_runq_push(struct sni_runq *q, struct sni_runlink *link);
 
 /* The same, and what the owner then loads with seq_cst it loads after it: a push and a fence in one
  * step, for one who tells others (idle.h). */
 static inline bool sni_runq_push_fenced(struct sni_runq *q, struct sni_runlink *link);
 
-/* Owner: append to a ring that was full. Moves the older half of the ring and `link`, oldest
- * first, to the inject queue as one batch of class `prio` (enum sni_prio). If a thief is just
- * making room, or has made it, only `link` moves, or is pushed after all.
+/* Owner: append to a ring that was full. If it does not use all its cells yet, it comes to use
+ * twice as many, unless a thief is just at work. Else the older half of the ring and `link` move,
+ * oldest first, to the inject queue as one batch of class `prio` (enum sni_prio). If a thief is
+ * just making room, or has made it, only `link` moves, or is pushed after all.
  *
  * Returns how many links went to the inject queue: 0 when it fitted, and then the caller need
  * not tell others. */

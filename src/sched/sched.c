@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum {
-    IDS_AT_ONCE = 1024, /* task numbers that a worker takes at once */
+    IDS_AT_ONCE = 1024, /* task numbers that a worker takes at once        */
+    CELLS_FIRST = 64,   /* of a worker's ring; the others when they are needed */
 };
 
 /* ---- records and numbers ---------------------------------------------------------------- */
@@ -394,6 +395,7 @@ static void worker_init(struct sni_worker *w, struct sni_sched *sched, unsigned 
     uint32_t capacity = sched->config.queue_capacity;
     sni_runq_cell *cells = sched->cells + (size_t)index * capacity;
     sni_runq_init(&w->runq, cells, capacity);
+    sni_runq_narrow(&w->runq, capacity < CELLS_FIRST ? capacity : CELLS_FIRST);
     if (!w->wakes)
         sni_runq_set_alone(&w->runq);
     sni_deque_init(&w->deque, cells, capacity); /* one of the two is used */

@@ -35,6 +35,20 @@ static void reset_held(void)
     MODEL_CHECK(sni_runq_is_held(&rings[0]));
 }
 
+static void reset_narrow(void)
+{
+    reset();
+    sni_runq_narrow(&rings[0], 2);
+    sni_runq_narrow(&rings[1], 2);
+}
+
+static void reset_narrow_held(void)
+{
+    reset_held();
+    sni_runq_narrow(&rings[0], 2);
+    sni_runq_narrow(&rings[1], 2);
+}
+
 static void drain(void)
 {
     struct sni_runlink *link;
@@ -140,6 +154,19 @@ static void push_over(void)
     item_take(sni_runq_pop(&rings[0]));
 }
 
+/* A pop that was given up since a thief asks; then so much is pushed that the ring overflows before
+ * the owner has settled. */
+static void push_over_unsettled(void)
+{
+    for (int i = 0; i < 2 * CAPACITY; i++) {
+        if (i == 2)
+            pop_quickly();
+        struct sni_runlink *link = item_make();
+        if (!sni_runq_push(&rings[0], link))
+            (void)sni_runq_overflow(&rings[0], link, &inject, SNI_PRIO_NORMAL);
+    }
+}
+
 /* Between the owner's finding the ring full and its overflow, so much may be stolen that less than
  * the half is left. */
 static void thief_twice(void)
@@ -163,6 +190,22 @@ TEST(runq_overflow_against_thief_and_injected_work, .limit_s = 120)
     static const struct model two = {reset, {push_over, thief_1, take_injected}, drain};
     model_holds(&two, &(struct model_options){.random = 2000});
     model_holds(&two, &(struct model_options){.store_buffers = true});
+}
+
+/* The ring becomes wider while a thief copies, claims, or has asked for it. */
+TEST(runq_narrow_against_thieves, .limit_s = 120)
+{
+    static const struct model one = {reset_narrow, {push_over, thief_twice}, drain};
+    model_holds(&one, &(struct model_options){.preemptions = 3, .random = 2000});
+    model_holds(&one, &(struct model_options){.store_buffers = true, .random = 2000});
+    static const struct model two = {reset_narrow, {push_over, thief_1, thief_2}, drain};
+    model_holds(&two, &(struct model_options){.random = 5000});
+    static const struct model held = {reset_narrow_held, {push_over, thief_twice}, drain};
+    model_holds(&held, &(struct model_options){.random = 20000});
+    model_holds(&held, &(struct model_options){.preemptions = 1, .store_buffers = true});
+    static const struct model unsettled = {
+        reset_narrow_held, {push_over_unsettled, thief_1}, drain};
+    model_holds(&unsettled, &(struct model_options){.random = 20000});
 }
 
 /* Whatever comes to mind: too many executions for the depth-first search, so only random ones. */
@@ -212,6 +255,9 @@ TEST(runq_random_operations, .limit_s = 120)
     model_endures(&model, &options);
     options.store_buffers = true;
     model_endures(&model, &options);
+    static const struct model narrow = {
+        reset_narrow, {do_anything, steal_anything, steal_anything}, drain};
+    model_endures(&narrow, &options);
 }
 
 static void look_at_length(void)
@@ -292,19 +338,6 @@ TEST(runq_held_overflow_against_thief, .limit_s = 120)
     model_holds(&greedy, &(struct model_options){.store_buffers = true});
 }
 
-/* A pop that was given up since a thief asks; then so much is pushed that the ring overflows before
- * the owner has settled. */
-static void push_over_unsettled(void)
-{
-    for (int i = 0; i < 2 * CAPACITY; i++) {
-        if (i == 2)
-            pop_quickly();
-        struct sni_runlink *link = item_make();
-        if (!sni_runq_push(&rings[0], link))
-            (void)sni_runq_overflow(&rings[0], link, &inject, SNI_PRIO_NORMAL);
-    }
-}
-
 TEST(runq_held_overflow_before_it_is_settled, .limit_s = 120)
 {
     static const struct model model = {reset_held, {push_over_unsettled, thief_1}, drain};
@@ -373,6 +406,13 @@ TEST(runq_planted_thief_that_asks_without_compare_and_swap_is_found)
     struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "ask"};
     options.random = 200000;
     model_finds(&two, &options, "");
+}
+
+TEST(runq_planted_wider_ring_without_compare_and_swap_is_found)
+{
+    static const struct model narrow = {reset_narrow, {push_over, thief_twice}, drain};
+    struct model_options options = {.plant = MODEL_PLANT_SPLIT_RMW, .function = "widen"};
+    model_finds(&narrow, &options, "");
 }
 
 TEST(runq_planted_claim_without_compare_and_swap_is_found)

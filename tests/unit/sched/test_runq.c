@@ -199,6 +199,65 @@ TEST(an_overflow_moves_the_older_half_and_the_new_link_to_all)
     check_pops(&q, CAPACITY / 2, CAPACITY / 2);
 }
 
+/* ---- wider --------------------------------------------------------------------------------- */
+
+/* For each place in a ring of two at which the first link may be: in the order of their coming,
+ * nothing leaves for the queue of all before all cells are used. */
+TEST(a_narrow_runq_becomes_wider_and_keeps_its_order)
+{
+    struct sni_inject inject;
+    sni_inject_init(&inject);
+    for (uint32_t start = UINT32_MAX - 10; start != 10; start++) {
+        start_at(start);
+        memset(cells, 0, sizeof(cells));
+        sni_runq_narrow(&q, 2);
+        for (unsigned i = 0; i < CAPACITY; i++) {
+            if (sni_runq_push(&q, &links[i]))
+                continue;
+            CHECK(i == 2 || i == 4);
+            CHECK(cells[i].raw_ == NULL); /* not used before it was needed */
+            CHECK_EQ(sni_runq_overflow(&q, &links[i], &inject, SNI_PRIO_NORMAL), 0);
+        }
+        CHECK(!sni_runq_push(&q, &links[CAPACITY]));
+        CHECK_EQ(sni_runq_overflow(&q, &links[CAPACITY], &inject, SNI_PRIO_NORMAL),
+                 CAPACITY / 2 + 1);
+        for (unsigned i = 0; i < CAPACITY / 2; i++)
+            CHECK_PTR_EQ(sni_inject_pop(&inject), &links[i]);
+        CHECK_PTR_EQ(sni_inject_pop(&inject), &links[CAPACITY]);
+        check_pops(&q, CAPACITY / 2, CAPACITY / 2);
+    }
+}
+
+TEST(a_narrow_runq_with_a_thief_at_work_overflows_and_becomes_wider_later)
+{
+    start_at(0);
+    sni_runq_narrow(&q, 4);
+    push(0, 4);
+    q.head_.raw_ = (uint64_t)0 << 32 | 2; /* claimed 0 and 1 */
+    struct sni_inject inject;
+    sni_inject_init(&inject);
+    CHECK_EQ(sni_runq_overflow(&q, &links[4], &inject, SNI_PRIO_NORMAL), 1);
+    CHECK_PTR_EQ(sni_inject_pop(&inject), &links[4]);
+    q.head_.raw_ = (uint64_t)2 << 32 | 2; /* completed */
+    push(4, 2);
+    CHECK_EQ(sni_runq_overflow(&q, &links[6], &inject, SNI_PRIO_NORMAL), 0);
+    push(7, 3);
+    CHECK(!sni_runq_push(&q, &links[10]));
+    check_pops(&q, 2, CAPACITY);
+}
+
+TEST(a_thief_with_a_narrow_runq_makes_room_for_what_it_takes)
+{
+    start_at(UINT32_MAX - 1);
+    sni_runq_narrow(&other, 2);
+    push(0, CAPACITY);
+    struct sni_runlink *first = NULL;
+    CHECK_EQ(sni_runq_steal(&q, &other, UINT32_MAX, &first), CAPACITY / 2);
+    CHECK_PTR_EQ(first, &links[0]);
+    check_pops(&other, 1, CAPACITY / 2 - 1);
+    check_pops(&q, CAPACITY / 2, CAPACITY / 2);
+}
+
 /* ---- held ---------------------------------------------------------------------------------- */
 
 static void hold(void)
@@ -335,7 +394,7 @@ TEST(the_slot_can_be_stolen_but_a_steal_of_the_ring_leaves_it)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, MADE = 400000, SMALL = 32, HOLD_EACH = 50 };
+enum { WORKERS = 4, SMALL = 32, HOLD_EACH = 50 };
 
 struct item {
     struct sni_runlink link;
@@ -350,7 +409,9 @@ static struct {
 static struct sni_inject inject_all;
 static struct item *items;
 static SNI_ATOMIC(uint32_t) taken;
-static bool holds; /* the maker, now and then */
+static unsigned made = 400000;
+static bool holds;      /* the maker, now and then */
+static bool are_narrow; /* the rings, at first     */
 
 static void take(struct sni_runlink *link)
 {
@@ -364,7 +425,7 @@ static void *work_for_others(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
     struct sni_runq *own = &workers[me].ring;
-    while (sni_atomic_load(&taken, relaxed) < MADE) {
+    while (sni_atomic_load(&taken, relaxed) < made) {
         struct sni_runlink *link = sni_runq_pop(own);
         if (link == NULL)
             link = sni_inject_pop(&inject_all);
@@ -383,7 +444,7 @@ static void *work_for_others(void *arg)
 static void *make_work(void *arg)
 {
     struct sni_runq *own = &workers[0].ring;
-    for (unsigned i = 0; i < MADE; i++) {
+    for (unsigned i = 0; i < made; i++) {
         items[i].value = i;
         struct sni_runlink *link = &items[i].link;
         if (holds && i % HOLD_EACH == 0)
@@ -405,11 +466,14 @@ static void *make_work(void *arg)
 
 static void take_each_once(void)
 {
-    items = calloc(MADE, sizeof(*items));
+    items = calloc(made, sizeof(*items));
     CHECK(items != NULL);
     sni_inject_init(&inject_all);
+    sni_atomic_store(&taken, 0, relaxed);
     for (unsigned i = 0; i < WORKERS; i++) {
         sni_runq_init(&workers[i].ring, workers[i].cells, SMALL);
+        if (are_narrow)
+            sni_runq_narrow(&workers[i].ring, 2);
         uint32_t start = UINT32_MAX - 1000; /* wraps on the way */
         workers[i].ring.head_.raw_ = (uint64_t)start << 32 | start;
         workers[i].ring.tail_.raw_ = start;
@@ -421,7 +485,7 @@ static void take_each_once(void)
                  0);
     for (unsigned i = 0; i < WORKERS; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
-    for (unsigned i = 0; i < MADE; i++)
+    for (unsigned i = 0; i < made; i++)
         CHECK_EQ(items[i].taken, 1);
     free(items);
 }
@@ -437,4 +501,15 @@ TEST(each_link_of_a_runq_that_is_held_is_taken_once, .limit_s = 60)
         SKIP("no fence in all threads here");
     holds = true;
     take_each_once();
+}
+
+/* A ring becomes wider four times and never again, so this is done many times with fewer links. */
+TEST(each_link_of_runqs_that_become_wider_is_taken_once, .limit_s = 60)
+{
+    are_narrow = true;
+    made = 500;
+    for (int round = 0; round < 400; round++) {
+        holds = round % 2 == 1 && has_fence();
+        take_each_once();
+    }
 }
