@@ -123,11 +123,18 @@ static int choose_deadlock(sn_deadlock_policy set, sn_deadlock_policy fallback,
     return 0;
 }
 
+/* To count processors some files are read, which takes longer than all the rest: only if
+ * nobody has said how many workers there shall be. */
+static unsigned long long usual_workers(const sn_runtime_options *opts)
+{
+    bool is_said = opts->workers != 0 || opts->single_threaded || getenv("SINEW_WORKERS") != NULL;
+    return is_said ? 1 : (unsigned long long)sni_plat_cpu_count();
+}
+
 static int configure(const sn_runtime_options *opts, struct sni_sched_config *config)
 {
     unsigned long long workers, stack_bytes, seed = opts->seed;
-    int rc = choose("the option workers", "SINEW_WORKERS", opts->workers,
-                    opts->workers != 0 ? 1 : (unsigned long long)sni_plat_cpu_count(), 1,
+    int rc = choose("the option workers", "SINEW_WORKERS", opts->workers, usual_workers(opts), 1,
                     WORKERS_MAX, &workers);
     if (rc == 0)
         rc = choose("the option stack_bytes", "SINEW_STACK_BYTES", opts->stack_bytes,

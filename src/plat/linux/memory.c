@@ -155,7 +155,7 @@ SNI_NEVER_INLINE enum sni_guard_kind sni_plat_guard_kind(void)
 }
 
 /* vm.max_map_count, or what it usually is. */
-static size_t mappings_max(void)
+static size_t read_mappings_max(void)
 {
     char text[24];
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
@@ -167,6 +167,19 @@ static size_t mappings_max(void)
     for (ssize_t i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
         value = value * 10 + (size_t)(text[i] - '0');
     return value != 0 ? value : MAPPINGS_USUAL;
+}
+
+/* The same, asked once per process. */
+static size_t mappings_max(void)
+{
+    static SNI_ATOMIC(size_t) found;
+    /* relaxed, both: the number is all there is to know; whoever finds 0 looks again */
+    size_t mappings = sni_atomic_load(&found, relaxed);
+    if (mappings == 0) {
+        mappings = read_mappings_max();
+        sni_atomic_store(&found, mappings, relaxed); /* as above */
+    }
+    return mappings;
 }
 
 size_t sni_plat_guard_limit(enum sni_guard_kind kind)
