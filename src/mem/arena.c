@@ -13,7 +13,8 @@
  * each 64 KiB. What is not cut yet looks like a record that is dead.
  *
  * Caches exchange records with the arena in batches, under the lock: a get or put that finds
- * its cache neither empty nor full takes neither lock nor atomic operation. A record may be
+ * its cache neither empty nor full takes neither lock nor atomic operation. The first batches are
+ * small, so that many runtimes with few tasks do not keep what others could use. A record may be
  * put into another cache than it came from; batches even that out.
  *
  * Records that are taken one by one, without a cache, are of another kind: they have chunks of
@@ -32,7 +33,8 @@
 enum {
     CHUNK_BYTES = SNI_ARENA_CHUNK_BYTES,
     PIECE_BYTES_LEAST = 8 << 10,
-    BATCH = 64, /* records that change hands at once                       */
+    BATCH = 64,      /* records that change hands at once                       */
+    BATCH_FIRST = 8, /* the first time; then twice as many as the last          */
     CACHED_MAX = SNI_RECORDS_CACHED_MAX,
     OTHER = SNI_ARENA_OTHER,
 };
@@ -116,10 +118,13 @@ int sni_record_cache_refill(struct sni_record_cache *cache, uint32_t class)
 {
     struct sni_arena *arena = cache->arena;
     int rc = 0;
+    uint32_t last = cache->list[class].batch;
+    uint32_t batch = last == 0 ? BATCH_FIRST : last < BATCH ? 2 * last : BATCH;
+    cache->list[class].batch = batch;
     sni_mutex_lock(&arena->lock);
     if (arena->free[class] == NULL)
         rc = grow(arena, class);
-    while (arena->free[class] != NULL && cache->list[class].count < BATCH) {
+    while (arena->free[class] != NULL && cache->list[class].count < batch) {
         struct sni_record *record = arena->free[class];
         arena->free[class] = record->next;
         record->next = cache->list[class].first;

@@ -53,6 +53,7 @@ struct sni_record_cache {
     struct {
         struct sni_record *first;
         uint32_t count;
+        uint32_t batch; /* how many the last refill wanted; 0: there was none */
     } list[SNI_RECORD_CLASSES];
 };
 

@@ -444,7 +444,8 @@ static int get_memory(struct sni_sched *sched)
         free_memory(sched);
         return -ENOMEM;
     }
-    memset(sched->workers, 0, n * sizeof(struct sni_worker));
+    for (size_t i = 0; i < n; i++)
+        memset(&sched->workers[i], 0, offsetof(struct sni_worker, clockwork));
     if (measures)
         sni_highwater_init(sched->marks);
     return 0;

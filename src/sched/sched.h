@@ -133,9 +133,10 @@ struct sni_worker {
     struct sni_parker parker;     /* anybody unparks                                       */
     struct sni_probe probe;
     struct sni_thread thread;
-    struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch */
     uint16_t *victims; /* immutable: all others, the near ones first                  */
     unsigned near_n;   /* immutable                                                   */
+    struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch. The
+                                       last, since the end of it is not touched without timers */
 };
 
 /* What a worker does that has asked whether all are asleep for good. */

@@ -34,13 +34,17 @@
 #include "base/compiler.h"
 #include "plat/thread.h"
 
+#include <stddef.h>
+#include <string.h>
+
 enum {
     RINGS_AT_ONCE = 64, /* then others get the lock */
 };
 
 void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_ns)
 {
-    *cw = (struct sni_clockwork){.next_ns = {INT64_MAX}};
+    memset(cw, 0, offsetof(struct sni_clockwork, wheel)); /* which has parts that nobody touches */
+    sni_clockwork_note_next_(cw, INT64_MAX);
     sni_wheel_init(&cw->wheel, now_ns, tick_ns);
 }
 

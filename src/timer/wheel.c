@@ -49,6 +49,9 @@
  * The lists are rings, so a timer that is alone in its list has the head for both neighbours: the
  * head's index tells which bit to clear when it is removed, and a timer need not know its slot.
  *
+ * The lists of a level are initialised when the first timer comes that needs it or a higher one: a
+ * worker without timers does not touch them, and few programs have timers in all levels.
+ *
  * Removing. What a removal waits for is memory: it writes to both neighbours, and the next lock
  * waits until these writes are done. Time-outs are mostly cancelled in the order in which they were
  * set; then the one that is removed is the first of its slot, the head is at hand, and the next of
@@ -68,10 +71,7 @@
 #include "base/compiler.h"
 
 enum {
-    LISTS = SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS,
-    FAR = LISTS,
-    NEVER,
-    DUE,
+    FAR = SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS, /* as an index: the list behind the levels */
     SPAN_BITS = SNI_WHEEL_LEVELS * SNI_WHEEL_SLOT_BITS,
     SHIFT_MAX = 62,
 };
@@ -81,15 +81,29 @@ static inline struct sni_timer *timer_of(struct sni_list *link)
     return sni_container_of(link, struct sni_timer, link);
 }
 
+/* Initialise what a timer of `level` needs. */
+static SNI_COLD void make_ready(struct sni_wheel *wheel, size_t level)
+{
+    for (; wheel->ready_ <= level; wheel->ready_++)
+        for (size_t slot = 0; slot < SNI_WHEEL_SLOTS; slot++)
+            sni_list_init(&wheel->lists_[wheel->ready_ * SNI_WHEEL_SLOTS + slot]);
+}
+
 /* The same as sni_wheel_place_, for whatever is ever due. */
 static inline void place(struct sni_wheel *wheel, struct sni_timer *timer, uint64_t tick)
 {
     if (sni_likely(sni_wheel_place_(wheel, timer, tick)))
         return;
+    size_t level = sni_wheel_level_(tick ^ wheel->tick_);
+    if (level < SNI_WHEEL_LEVELS) {
+        make_ready(wheel, level);
+        (void)sni_wheel_place_(wheel, timer, tick);
+        return;
+    }
     uint64_t span_begin = tick >> SPAN_BITS << SPAN_BITS;
-    if (sni_list_empty(&wheel->lists_[FAR]) || span_begin < wheel->far_ticks_)
+    if (sni_list_empty(&wheel->far_) || span_begin < wheel->far_ticks_)
         wheel->far_ticks_ = span_begin;
-    sni_list_push_back(&wheel->lists_[FAR], &timer->link);
+    sni_list_push_back(&wheel->far_, &timer->link);
 }
 
 /* Find the nearest list that is occupied and the tick where it begins. False: there is none. */
@@ -107,7 +121,7 @@ static inline bool nearest(const struct sni_wheel *wheel, unsigned *index, uint6
     }
     *index = FAR;
     *begin = wheel->far_ticks_;
-    return !sni_list_empty(&wheel->lists_[FAR]);
+    return !sni_list_empty(&wheel->far_);
 }
 
 /* Append all of `from` to `to`. */
@@ -144,11 +158,12 @@ static void advance(struct sni_wheel *wheel, uint64_t tick)
     uint64_t begin;
     while (nearest(wheel, &index, &begin) && begin <= tick) {
         wheel->tick_ = begin;
-        wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
+        if (index < FAR)
+            wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);
         if (index < SNI_WHEEL_SLOTS)
-            move_all(&wheel->lists_[index], &wheel->lists_[DUE]);
+            move_all(&wheel->lists_[index], &wheel->due_);
         else
-            cascade(wheel, &wheel->lists_[index]);
+            cascade(wheel, index == FAR ? &wheel->far_ : &wheel->lists_[index]);
     }
     wheel->tick_ = tick;
 }
@@ -161,15 +176,20 @@ void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns)
         shift++;
     uint64_t mask = (UINT64_C(1) << shift) - 1;
     uint64_t now = sni_wheel_bias_(now_ns);
-    *wheel = (struct sni_wheel){
-        .now_ = now,
-        .tick_ = now >> shift,
-        .last_ = sni_wheel_bias_(INT64_MAX) - (mask > 0 ? mask : 1),
-        .mask_ = mask,
-        .shift_ = shift,
-    };
-    for (size_t i = 0; i < sizeof(wheel->lists_) / sizeof(wheel->lists_[0]); i++)
-        sni_list_init(&wheel->lists_[i]);
+    wheel->now_ = now;
+    wheel->tick_ = now >> shift;
+    wheel->last_ = sni_wheel_bias_(INT64_MAX) - (mask > 0 ? mask : 1);
+    wheel->mask_ = mask;
+    wheel->shift_ = shift;
+    wheel->running_ = false;
+    wheel->count_ = 0;
+    wheel->far_ticks_ = 0;
+    wheel->ready_ = 0;
+    for (size_t level = 0; level < SNI_WHEEL_LEVELS; level++)
+        wheel->occupied_[level] = 0;
+    sni_list_init(&wheel->far_);
+    sni_list_init(&wheel->never_);
+    sni_list_init(&wheel->due_);
 }
 
 int64_t sni_wheel_tick_ns(const struct sni_wheel *wheel)
@@ -189,7 +209,7 @@ SNI_COLD int64_t sni_wheel_add_rare(struct sni_wheel *wheel, struct sni_timer *t
     timer->at_ns = at_ns;
     wheel->count_++;
     if (at > wheel->last_) {
-        sni_list_push_back(&wheel->lists_[NEVER], &timer->link);
+        sni_list_push_back(&wheel->never_, &timer->link);
         return INT64_MAX;
     }
     if (at <= wheel->now_) {
@@ -208,7 +228,7 @@ struct sni_timer *sni_wheel_pop(struct sni_wheel *wheel, int64_t now_ns)
     uint64_t tick = wheel->now_ >> wheel->shift_;
     if (!wheel->running_ || tick > wheel->tick_)
         advance(wheel, tick);
-    struct sni_list *link = sni_list_pop_front(&wheel->lists_[DUE]);
+    struct sni_list *link = sni_list_pop_front(&wheel->due_);
     wheel->running_ = link != NULL;
     if (link == NULL)
         return NULL;
@@ -220,22 +240,31 @@ int64_t sni_wheel_next_ns(const struct sni_wheel *wheel)
 {
     unsigned index;
     uint64_t begin;
-    if (!sni_list_empty(&wheel->lists_[DUE]))
+    if (!sni_list_empty(&wheel->due_))
         return sni_wheel_unbias_(wheel->now_);
     if (!nearest(wheel, &index, &begin))
         return INT64_MAX;
     if (begin == wheel->tick_)
         return sni_wheel_unbias_(wheel->now_);
-    const struct sni_list *list = &wheel->lists_[index];
+    const struct sni_list *list = index == FAR ? &wheel->far_ : &wheel->lists_[index];
     if (index >= SNI_WHEEL_SLOTS && list->next == list->prev)
         begin = sni_wheel_tick_of_(wheel, sni_wheel_bias_(timer_of(list->next)->at_ns));
     return sni_wheel_unbias_(begin << wheel->shift_);
 }
 
+static void each_of(struct sni_list *list, void (*fn)(const struct sni_timer *timer, void *arg),
+                    void *arg)
+{
+    for (struct sni_list *at = list->next; at != list; at = at->next)
+        fn(timer_of(at), arg);
+}
+
 void sni_wheel_each(struct sni_wheel *wheel, void (*fn)(const struct sni_timer *timer, void *arg),
                     void *arg)
 {
-    for (size_t i = 0; i < sizeof(wheel->lists_) / sizeof(wheel->lists_[0]); i++)
-        for (struct sni_list *at = wheel->lists_[i].next; at != &wheel->lists_[i]; at = at->next)
-            fn(sni_container_of(at, struct sni_timer, link), arg);
+    for (size_t i = 0; i < wheel->ready_ * SNI_WHEEL_SLOTS; i++)
+        each_of(&wheel->lists_[i], fn, arg);
+    each_of(&wheel->far_, fn, arg);
+    each_of(&wheel->never_, fn, arg);
+    each_of(&wheel->due_, fn, arg);
 }

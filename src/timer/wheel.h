@@ -41,8 +41,9 @@ struct sni_timer {
     int64_t at_ns;        /* as given to sni_wheel_add; read only         */
 };
 
-/* Some 6 KB. It holds lists, so it may not move once it is initialised; it owns nothing, so it
- * needs no end, but a timer that is still armed must not be touched once the wheel is gone. */
+/* Some 6 KB, most of it at the end and not touched before a timer needs it. It holds lists, so it
+ * may not move once it is initialised; it owns nothing, so it needs no end, but a timer that is
+ * still armed must not be touched once the wheel is gone. */
 struct sni_wheel {
     uint64_t now_;  /* the last time told, biased (wheel.c)                                  */
     uint64_t tick_; /* the tick in which that is: what was due up to it is in the list `due` */
@@ -52,9 +53,10 @@ struct sni_wheel {
     bool running_;       /* pop has not given NULL since the last time something was found due */
     size_t count_;       /* armed timers                                                       */
     uint64_t far_ticks_; /* while the list `far` holds something: none there is due earlier    */
-    /* A bit per list that is not empty; for the lists behind the levels it means nothing. */
-    uint64_t occupied_[SNI_WHEEL_LEVELS + 1];
-    struct sni_list lists_[SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS + 3];
+    size_t ready_;       /* levels whose lists are initialised: the lowest ones                */
+    uint64_t occupied_[SNI_WHEEL_LEVELS]; /* a bit per list of a level that is not empty       */
+    struct sni_list far_, never_, due_;
+    struct sni_list lists_[SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS];
 };
 
 /* An empty wheel, at `now_ns`. `tick_ns`, which is positive, is rounded up to a power of two (a
@@ -145,11 +147,11 @@ static inline size_t sni_wheel_level_(uint64_t bits)
 }
 
 /* Put an unlinked timer that is due at `tick`, which is not behind the wheel, where it belongs;
- * false if that is beyond the levels. */
+ * false if that is beyond the levels, or those that are ready. */
 static inline bool sni_wheel_place_(struct sni_wheel *wheel, struct sni_timer *timer, uint64_t tick)
 {
     size_t level = sni_wheel_level_(tick ^ wheel->tick_);
-    if (sni_unlikely(level >= SNI_WHEEL_LEVELS))
+    if (sni_unlikely(level >= wheel->ready_))
         return false;
     size_t slot = tick >> level * SNI_WHEEL_SLOT_BITS & (SNI_WHEEL_SLOTS - 1);
     wheel->occupied_[level] |= UINT64_C(1) << slot;
