@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose turn it is: nobody is starved by tasks that stay on their worker (R40, R44), the world is
- * looked at after any number of turns (R85), and in a pause nobody runs (R160). */
+ * looked at after any number of turns (R85), tasks stay where they are if nobody may steal (R47),
+ * and in a pause nobody runs (R160). */
 #include "unit/task/with_runtime.h"
 
 #include "runtime/runtime.h"
@@ -71,6 +72,68 @@ static int skip_turns(void *arg)
 TEST(a_timer_rings_on_a_worker_that_was_busy_for_ever)
 {
     CHECK_EQ(run_with(&(sn_runtime_options){.single_threaded = true}, skip_turns, NULL), 0);
+}
+
+/* ---- no stealing (R47) ----------------------------------------------------------------------- */
+
+enum { SPAWNED = 100 };
+
+static atomic_int ran_here, ran_elsewhere;
+
+static int note_where(void *spawner)
+{
+    atomic_fetch_add(sni_worker_current() == spawner ? &ran_here : &ran_elsewhere, 1);
+    return 0;
+}
+
+/* Whose worker has no work again and again, and looks for some. */
+static int come_and_go(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&over))
+        (void)sn_sleep(SN_US(50));
+    return 0;
+}
+
+/* Leave tasks lying about for as long as *arg nanoseconds, or until one of them is taken. */
+static int spawn_and_compute(void *arg)
+{
+    sn_task *tasks[SPAWNED];
+    for (int i = 0; i < SPAWNED; i++)
+        tasks[i] = sn_spawn(note_where, sni_worker_current());
+    int64_t end = sn_now() + *(int64_t *)arg;
+    while (atomic_load(&ran_elsewhere) == 0 && sn_now() < end)
+        ;
+    for (int i = 0; i < SPAWNED; i++)
+        CHECK_EQ(sn_join(tasks[i], NULL), 0);
+    return 0;
+}
+
+static void leave_tasks_lying_about(const sn_runtime_options *opts, int64_t ns)
+{
+    sn_runtime *rt;
+    atomic_store(&over, false);
+    atomic_store(&ran_here, 0);
+    atomic_store(&ran_elsewhere, 0);
+    CHECK_EQ(sn_runtime_create(&rt, opts), 0);
+    for (int i = 0; i < 6; i++)
+        CHECK(sn_runtime_spawn(rt, come_and_go, NULL, .detached = true) == NULL);
+    CHECK_EQ(sn_runtime_block_on(rt, spawn_and_compute, &ns), 0);
+    atomic_store(&over, true);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(atomic_load(&ran_here) + atomic_load(&ran_elsewhere), SPAWNED);
+}
+
+TEST(tasks_are_taken_from_a_worker_that_computes_unless_nobody_may_steal, .limit_s = 60)
+{
+    for (int lifo = 0; lifo < 2; lifo++) {
+        sn_runtime_options opts = {.workers = 3, .lifo = lifo == 1};
+        leave_tasks_lying_about(&opts, SN_S(20));
+        CHECK_GT(atomic_load(&ran_elsewhere), 0);
+        opts.no_steal = true;
+        leave_tasks_lying_about(&opts, SN_MS(30));
+        CHECK_EQ(atomic_load(&ran_elsewhere), 0);
+    }
 }
 
 /* ---- pauses ---------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "timer/wheel.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MS = 1 << 20 }; /* a millisecond as the wheel rounds it */
 
@@ -46,6 +47,32 @@ TEST(a_timer_and_a_wheel_are_small)
 {
     CHECK_LE(sizeof(struct sni_timer), 32);
     CHECK_LE(sizeof(struct sni_wheel), 7000);
+}
+
+static void count(const struct sni_timer *timer, void *arg)
+{
+    CHECK_PTR_EQ(timer, &t[0]);
+    ++*(int *)arg;
+}
+
+/* Memory that nobody touches is not there (R2). */
+TEST(a_level_of_a_wheel_is_not_touched_before_a_timer_needs_it)
+{
+    for (int level = 0; level < SNI_WHEEL_LEVELS; level++) {
+        int found = 0;
+        memset(&wheel, 0x55, sizeof(wheel));
+        begin(0, 1);
+        CHECK_EQ(run(1), 0);
+        sni_wheel_each(&wheel, count, &found);
+        CHECK_EQ(found, 0);
+        sni_wheel_add(&wheel, &t[0], 5 * power(level));
+        sni_wheel_each(&wheel, count, &found);
+        CHECK_EQ(found, 1);
+        const char *untouched = (const char *)&wheel.lists_[(level + 1) * SNI_WHEEL_SLOTS];
+        for (; untouched < (const char *)(&wheel + 1); untouched++)
+            CHECK_EQ(*untouched, 0x55);
+        CHECK_PTR_EQ(sni_wheel_pop(&wheel, 5 * power(level)), &t[0]);
+    }
 }
 
 TEST(a_tick_is_rounded_up_to_a_power_of_two)
