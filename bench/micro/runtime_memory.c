@@ -10,11 +10,11 @@
  * The driver is poll's, which has no buffers, or the usual one. Pages are counted, of memory that
  * is no file's; so what threads of the C library touch of their stacks is in it, 8 KiB each. */
 #include "bench.h"
+#include "own_process.h"
 
 #include <sinew/sinew.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct sizes {
@@ -57,52 +57,46 @@ static sn_runtime *create_and_run(const sn_runtime_options *opts, double *create
     return rt;
 }
 
+struct order {
+    sn_runtime_options opts;
+    uint64_t n; /* runtimes to be timed */
+};
+
 /* Tell the sizes; then make and destroy runtimes, and tell that it is done. */
-_Noreturn static void sample_process(const sn_runtime_options *opts, uint64_t n, int to)
+static void sample(const void *arg, int to)
 {
+    const struct order *order = arg;
     double created, ran, ignored, another;
     (void)anonymous_bytes(); /* the C library's own, for the first time */
     double before = anonymous_bytes();
-    sn_runtime *first = create_and_run(opts, &created, &ran);
-    sn_runtime *second = create_and_run(opts, &ignored, &another);
+    sn_runtime *first = create_and_run(&order->opts, &created, &ran);
+    sn_runtime *second = create_and_run(&order->opts, &ignored, &another);
     struct sizes sizes = {created - before, ran - before, another - ran};
     sn_runtime_destroy(second);
     sn_runtime_destroy(first);
-    bool good = write(to, &sizes, sizeof(sizes)) == (ssize_t)sizeof(sizes);
-    for (uint64_t i = 0; i < n && good; i++) {
+    bool is_good = write(to, &sizes, sizeof(sizes)) == (ssize_t)sizeof(sizes);
+    for (uint64_t i = 0; i < order->n && is_good; i++) {
         sn_runtime *rt;
-        good = sn_runtime_create(&rt, opts) == 0 && sn_runtime_block_on(rt, do_nothing, NULL) == 0;
-        if (good)
+        is_good = sn_runtime_create(&rt, &order->opts) == 0 &&
+                  sn_runtime_block_on(rt, do_nothing, NULL) == 0;
+        if (is_good)
             sn_runtime_destroy(rt);
     }
-    _exit(!good || write(to, "", 1) != 1);
+    _exit(!is_good || write(to, "", 1) != 1);
 }
 
-static void measure(struct bench *b, const sn_runtime_options *opts)
+static void measure(struct bench *b, sn_runtime_options opts)
 {
-    int ends[2];
+    struct order order = {.opts = opts, .n = b->iterations};
     struct sizes sizes;
     bench_pause(b);
-    if (pipe(ends) < 0) {
-        bench_fail(b, "no pipe");
-        return;
-    }
-    pid_t child = fork();
-    if (child == 0)
-        sample_process(opts, b->iterations, ends[1]);
-    close(ends[1]);
-    bool good = child > 0 && read(ends[0], &sizes, sizeof(sizes)) == (ssize_t)sizeof(sizes);
+    struct own_process p = own_process_begin(sample, &order);
+    bool is_good = own_process_hear(&p, &sizes, sizeof(sizes));
     bench_resume(b);
-    good = good && read(ends[0], &(char){0}, 1) == 1;
+    is_good = is_good && own_process_hear(&p, &(char){0}, 1);
     bench_pause(b);
-    close(ends[0]);
-    int status = 1;
-    if (child > 0)
-        (void)waitpid(child, &status, 0);
-    if (!good || status != 0) {
-        bench_fail(b, "a runtime was refused, or the system does not tell");
+    if (!own_process_end(&p, b, is_good))
         return;
-    }
     bench_counter(b, "created_bytes", sizes.created);
     bench_counter(b, "ran_bytes", sizes.ran);
     bench_counter(b, "another_bytes", sizes.another);
@@ -111,21 +105,21 @@ static void measure(struct bench *b, const sn_runtime_options *opts)
 BENCH(runtime_single, .fixed_iterations = 100, .unpinned = true,
       .note = "Level 1, without a driver that has buffers")
 {
-    measure(b, &(sn_runtime_options){.single_threaded = true, .io = SN_IO_POLL});
+    measure(b, (sn_runtime_options){.single_threaded = true, .io = SN_IO_POLL});
 }
 
 BENCH(runtime_2_workers, .fixed_iterations = 100, .unpinned = true, .note = "likewise, Level 2")
 {
-    measure(b, &(sn_runtime_options){.workers = 2, .io = SN_IO_POLL});
+    measure(b, (sn_runtime_options){.workers = 2, .io = SN_IO_POLL});
 }
 
 BENCH(runtime_8_workers, .fixed_iterations = 100, .unpinned = true, .note = "likewise")
 {
-    measure(b, &(sn_runtime_options){.workers = 8, .io = SN_IO_POLL});
+    measure(b, (sn_runtime_options){.workers = 8, .io = SN_IO_POLL});
 }
 
 BENCH(runtime_usual, .fixed_iterations = 100, .unpinned = true,
       .note = "a worker for each processor, the best driver")
 {
-    measure(b, NULL);
+    measure(b, (sn_runtime_options){.workers = 0});
 }

@@ -11,6 +11,7 @@
  *     micro_memory                            n = 100,000
  *     micro_memory --fixed 1000000 fiber      n = 1,000,000: 4.3 GB */
 #include "bench.h"
+#include "own_process.h"
 
 #include "wait/wait.h"
 
@@ -19,7 +20,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -124,46 +124,34 @@ static int gather(void *arg)
     return 0;
 }
 
-_Noreturn static void sample_process(void)
+static void sample(const void *arg, int to)
 {
     sn_runtime *rt;
+    crowd = *(const struct crowd *)arg;
+    crowd.pipe = to;
     if (sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}) < 0)
         _exit(1);
     int rc = sn_runtime_block_on(rt, gather, NULL);
     _exit(rc); /* without the time of giving everything back */
 }
 
-static bool hear(int fd, unsigned what, struct told *told)
+static bool hear(const struct own_process *p, unsigned what, struct told *told)
 {
-    return read(fd, told, sizeof(*told)) == (ssize_t)sizeof(*told) && told->what == what;
+    return own_process_hear(p, told, sizeof(*told)) && told->what == what;
 }
 
 static void measure(struct bench *b, bool coroutines)
 {
-    int ends[2];
+    struct crowd order = {.n = b->iterations, .coroutines = coroutines};
     struct told told;
     bench_pause(b);
-    if (pipe(ends) < 0) {
-        bench_fail(b, "no pipe");
-        return;
-    }
-    crowd = (struct crowd){.n = b->iterations, .coroutines = coroutines, .pipe = ends[1]};
-    pid_t child = fork();
-    if (child == 0)
-        sample_process();
-    close(ends[1]);
-    bool good = child > 0 && hear(ends[0], BEGUN, &told);
+    struct own_process p = own_process_begin(sample, &order);
+    bool is_good = hear(&p, BEGUN, &told);
     bench_resume(b);
-    good = good && hear(ends[0], BLOCKED, &told);
+    is_good = is_good && hear(&p, BLOCKED, &told);
     bench_pause(b);
-    good = good && hear(ends[0], DONE, &told);
-    close(ends[0]);
-    int status = 1;
-    if (child > 0)
-        (void)waitpid(child, &status, 0);
-    if (!good || status != 0)
-        bench_fail(b, "a wrong result, or no memory");
-    else
+    is_good = is_good && hear(&p, DONE, &told);
+    if (own_process_end(&p, b, is_good))
         bench_counter(b, "bytes_each", told.bytes_each);
 }
 
