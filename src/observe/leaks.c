@@ -26,7 +26,8 @@
  * know is on their stacks; threads that wait for the runtime have put their registers on theirs
  * (SNI_SPILL_REGISTERS). What other threads have in registers cannot be seen: then there is no
  * answer. So a task is never listed that could be woken; but a stale word may keep one from being
- * listed. */
+ * listed. Of the first thread, which mostly is who drives a single-threaded runtime, it is known
+ * where it stands, and old words below that are not looked at. */
 #include "observe/leaks.h"
 
 #include "plat/memory.h"
@@ -423,7 +424,9 @@ static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
     if (rc == 0)
         rc = sni_search_init(&l->search, found_word, l);
     if (rc == 0) {
+        const struct sni_worker *me = sni_worker_current();
         l->search.from_sp = (uintptr_t)__builtin_frame_address(0);
+        l->search.native_sp = me != NULL ? (uintptr_t)me->native.sp : 0;
         sni_arena_bounds(&l->arena.from, &l->arena.to);
         rc = judge(l);
         sni_search_finish(&l->search);

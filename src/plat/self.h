@@ -7,11 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Call `fn` for each mapping that can be read and written, in the order of addresses; an anonymous
- * one is of this process alone and has no file. `fn` must not map or unmap anything.
+enum sni_mapping_kind {
+    SNI_MAPPING_OF_FILE,
+    SNI_MAPPING_ANONYMOUS, /* of this process alone, and of no file                              */
+    SNI_MAPPING_STACK,     /* likewise: the stack of the first thread, and nothing else; it grows
+                              down, and ends where it was never used                             */
+};
+
+/* Call `fn` for each mapping that can be read and written, in the order of addresses. It must not
+ * map or unmap anything.
  *
  * Returns  0; -errno: the system does not tell; or what `fn` returned, if that is not 0 */
-int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, bool anonymous, void *arg),
+int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, enum sni_mapping_kind kind,
+                                    void *arg),
                           void *arg);
 
 /* A way to read any address without a fault.

@@ -600,6 +600,59 @@ TEST(between_the_turns_of_a_single_threaded_runtime_one_may_ask)
     sn_runtime_destroy(rt);
 }
 
+static int recv_from_what_is_kept(void *arg)
+{
+    kept = channel();
+    return recv_from(kept) + (arg != NULL);
+}
+
+static int leak_what_is_kept(void *arg)
+{
+    begin(recv_from_what_is_kept, arg);
+    return 0;
+}
+
+static int ask(void *found)
+{
+    return sn_leaks(NULL, note, found);
+}
+
+static SNI_NEVER_INLINE void leave_far_below(void)
+{
+    volatile uintptr_t words[1024];
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        words[i] = (uintptr_t)kept;
+    kept = NULL;
+}
+
+/* Leave the handle where no frame will be when tasks run. Those above have holes, which are not to
+ * have it. */
+static SNI_NEVER_INLINE void leave_below(void)
+{
+    volatile char frames[8 << 10];
+    for (size_t i = 0; i < sizeof(frames); i++)
+        frames[i] = 0;
+    leave_far_below();
+    frames[0] = 0; /* it was no tail call */
+}
+
+/* The thread that drives stands at the call of a runtime's function; what is below on its stack is
+ * nobody's, be it full of handles. */
+TEST(what_is_below_on_the_stack_of_who_drives_keeps_nobody_from_being_listed)
+{
+    sn_runtime *rt = NULL;
+    struct found found = {.n = 0};
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, leak_what_is_kept, (void *)(uintptr_t)"alone"), 0);
+    CHECK_EQ(sn_runtime_turn(rt, sn_after(SN_MS(20))), 1);
+    CHECK_EQ(sn_runtime_block_on(rt, ask, &found), 0); /* it is kept */
+    leave_below();
+    int rc = sn_runtime_block_on(rt, ask, &found);
+    CHECK(rc == 1 || (rc == 0 && !LEAKS_ARE_EXACT));
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
+}
+
 static void *wait_for_end(void *arg)
 {
     CHECK_EQ(sn_event_wait(arg, SN_FOREVER), 0);
