@@ -26,8 +26,8 @@
  * know is on their stacks; threads that wait for the runtime have put their registers on theirs
  * (SNI_SPILL_REGISTERS). What other threads have in registers cannot be seen: then there is no
  * answer. So a task is never listed that could be woken; but a stale word may keep one from being
- * listed. Of the first thread, which mostly is who drives a single-threaded runtime, it is known
- * where it stands, and old words below that are not looked at. */
+ * listed. Of the thread that asks, or on which the task runs that does, it is known where it
+ * stands, and old words below that are not looked at. */
 #include "observe/leaks.h"
 
 #include "plat/memory.h"
@@ -190,6 +190,14 @@ static void skip(uintptr_t from, uintptr_t to, void *arg)
     struct sni_leaks *l = arg;
     if (l->rc == 0)
         l->rc = sni_search_skip(&l->search, from, to);
+}
+
+/* What lies below where our thread stands: frames of this search, and old words. A task's stack is
+ * looked at by itself. */
+static void skip_below(struct sni_leaks *l, uintptr_t native_low)
+{
+    const struct sni_worker *me = sni_worker_current();
+    skip(native_low, me != NULL ? (uintptr_t)me->native.sp : l->search.from_sp, l);
 }
 
 /* Whether a joiner is a thread. Its frame is not read directly: it is not known yet that no other
@@ -416,7 +424,10 @@ static int judge(struct sni_leaks *l)
 /* Not inline: what its callers have in registers is in their frames, above this one. */
 static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
 {
-    int rc = sni_sched_pause(sched);
+    uintptr_t native_low = 0;
+    int rc = sni_plat_self_stack(&native_low);
+    if (rc == 0)
+        rc = sni_sched_pause(sched);
     if (rc < 0)
         return rc;
     sni_mutex_lock(&sched->inspection);
@@ -424,9 +435,8 @@ static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
     if (rc == 0)
         rc = sni_search_init(&l->search, found_word, l);
     if (rc == 0) {
-        const struct sni_worker *me = sni_worker_current();
         l->search.from_sp = (uintptr_t)__builtin_frame_address(0);
-        l->search.native_sp = me != NULL ? (uintptr_t)me->native.sp : 0;
+        skip_below(l, native_low);
         sni_arena_bounds(&l->arena.from, &l->arena.to);
         rc = judge(l);
         sni_search_finish(&l->search);

@@ -103,15 +103,11 @@ static int by_start(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-static int look_at_mapping(uintptr_t from, uintptr_t to, enum sni_mapping_kind kind, void *arg)
+static int look_at_mapping(uintptr_t from, uintptr_t to, bool anonymous, void *arg)
 {
     struct sni_search *search = arg;
     void (*look)(struct sni_search *, uintptr_t, uintptr_t) =
-        kind != SNI_MAPPING_OF_FILE ? look_at_anonymous : sni_search_span;
-    if (kind == SNI_MAPPING_STACK && from <= search->native_sp && search->native_sp < to)
-        from = search->native_sp;
-    if (from <= search->from_sp && search->from_sp < to)
-        from = search->from_sp;
+        anonymous ? look_at_anonymous : sni_search_span;
     for (size_t i = 0; i < search->holes_n && from < to; i++) {
         const struct sni_span *hole = &search->holes[i];
         if (hole->to <= from || hole->from >= to)

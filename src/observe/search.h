@@ -18,9 +18,7 @@ struct sni_search {
     char *buffer;           /* what follows: not from the heap, and left out                   */
     struct sni_span *holes; /* what is left out; sorted before sni_search_all                   */
     size_t holes_n, holes_room;
-    uintptr_t from_sp;   /* the mapping it lies in is looked at from here on: the caller's stack  */
-    uintptr_t native_sp; /* likewise, if it lies in that of the first thread: where that went on
-                            to run tasks on other stacks. 0: it did not                        */
+    uintptr_t from_sp; /* the frame of who searches                                            */
 };
 
 /* Returns  0, -ENOMEM, -errno

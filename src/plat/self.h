@@ -7,20 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sni_mapping_kind {
-    SNI_MAPPING_OF_FILE,
-    SNI_MAPPING_ANONYMOUS, /* of this process alone, and of no file                              */
-    SNI_MAPPING_STACK,     /* likewise: the stack of the first thread, and nothing else; it grows
-                              down, and ends where it was never used                             */
-};
-
-/* Call `fn` for each mapping that can be read and written, in the order of addresses. It must not
- * map or unmap anything.
+/* Call `fn` for each mapping that can be read and written, in the order of addresses; an anonymous
+ * one is of this process alone and has no file. `fn` must not map or unmap anything.
  *
  * Returns  0; -errno: the system does not tell; or what `fn` returned, if that is not 0 */
-int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, enum sni_mapping_kind kind,
-                                    void *arg),
+int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, bool anonymous, void *arg),
                           void *arg);
+
+/* The lowest address of the calling thread's stack, whoever gave it. May allocate; a fiber asks for
+ * the thread that it runs on.
+ *
+ * Returns  0, -ENOMEM, or another -errno: the system does not tell */
+int sni_plat_self_stack(uintptr_t *low);
 
 /* A way to read any address without a fault.
  *

@@ -8,12 +8,17 @@
  * Which pages there are, the kernel tells one by one, or (since 6.7) the next one: a mapping of
  * many gigabytes with little in it, as arenas and sanitizers have, is then one call instead of
  * thousands. What the headers here do not know yet is written out. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "plat/self.h"
 
+#include "base/compiler.h"
 #include "plat/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +33,10 @@ enum {
 
 #define PAGE_IS_THERE ((uint64_t)3 << 62) /* in memory, or swapped out */
 
-/* One line: "7f00-7f10 rw-p ...", which ends at `line_end`. */
-static int tell_line(const char *line, const char *line_end,
-                     int (*fn)(uintptr_t from, uintptr_t to, enum sni_mapping_kind kind, void *arg),
-                     void *arg)
+/* One line: "7f00-7f10 rw-p ...". */
+static int tell_line(const char *line,
+                     int (*fn)(uintptr_t from, uintptr_t to, bool anonymous, void *arg), void *arg)
 {
-    static const char stack[] = "[stack]";
-    const size_t stack_length = sizeof(stack) - 1;
     char *end;
     uintptr_t from = (uintptr_t)strtoull(line, &end, 16);
     if (*end != '-')
@@ -45,17 +47,10 @@ static int tell_line(const char *line, const char *line_end,
     unsigned long inode = 1; /* behind the permissions, the offset and the device */
     if (is_readable && sscanf(end + 5, " %*x %*s %lu", &inode) != 1)
         return -EINVAL;
-    if (!is_readable)
-        return 0;
-    if (!is_private || inode != 0)
-        return fn(from, to, SNI_MAPPING_OF_FILE, arg);
-    bool is_stack =
-        line_end >= end + stack_length && memcmp(line_end - stack_length, stack, stack_length) == 0;
-    return fn(from, to, is_stack ? SNI_MAPPING_STACK : SNI_MAPPING_ANONYMOUS, arg);
+    return is_readable ? fn(from, to, is_private && inode == 0, arg) : 0;
 }
 
-int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, enum sni_mapping_kind kind,
-                                    void *arg),
+int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, bool anonymous, void *arg),
                           void *arg)
 {
     char text[TEXT_BYTES + 1];
@@ -74,7 +69,7 @@ int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, enum sni_mappi
         text[have] = '\0';
         char *line = text;
         for (char *end; rc == 0 && (end = strchr(line, '\n')) != NULL; line = end + 1)
-            rc = tell_line(line, end, fn, arg);
+            rc = tell_line(line, fn, arg);
         have -= (size_t)(line - text);
         memmove(text, line, have);
         if (have == TEXT_BYTES) /* a line that is longer than any path */
@@ -82,6 +77,20 @@ int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, enum sni_mappi
     }
     (void)close(fd);
     return rc;
+}
+
+SNI_NEVER_INLINE int sni_plat_self_stack(uintptr_t *low) /* who asks may move, see thread.c */
+{
+    pthread_attr_t attr;
+    void *from = NULL;
+    size_t bytes;
+    int rc = pthread_getattr_np(pthread_self(), &attr);
+    if (rc != 0)
+        return -rc;
+    rc = pthread_attr_getstack(&attr, &from, &bytes);
+    (void)pthread_attr_destroy(&attr);
+    *low = (uintptr_t)from;
+    return -rc;
 }
 
 int sni_plat_self_open(void)

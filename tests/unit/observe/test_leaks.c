@@ -653,6 +653,59 @@ TEST(what_is_below_on_the_stack_of_who_drives_keeps_nobody_from_being_listed)
     sn_runtime_destroy(rt);
 }
 
+/* One block of memory: at its beginning a handle, behind it the stack of the thread that asks. */
+enum { ASKER_STACK_BYTES = 1 << 20 };
+
+struct asker {
+    sn_chan *known;
+    sn_runtime *rt;
+    int found;
+    _Alignas(4096) char stack[ASKER_STACK_BYTES];
+};
+
+static void *ask_for_it(void *arg)
+{
+    struct asker *asker = arg;
+    struct found found = {.n = 0};
+    asker->found = sn_leaks(asker->rt, note, &found);
+    return NULL;
+}
+
+static int start_asker(void *arg)
+{
+    struct asker *asker = arg;
+    pthread_t thread;
+    pthread_attr_t attr;
+    begin(recv_from_what_is_kept, "known");
+    while (kept == NULL)
+        CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(sn_sleep(SN_MS(20)), 0); /* it waits by now */
+    asker->known = kept;
+    kept = NULL;
+    CHECK_EQ(pthread_attr_init(&attr), 0);
+    CHECK_EQ(pthread_attr_setstack(&attr, asker->stack, sizeof(asker->stack)), 0);
+    asker->found = INT32_MAX;
+    CHECK_EQ(pthread_create(&thread, &attr, ask_for_it, asker), 0);
+    while (__atomic_load_n(&asker->found, __ATOMIC_ACQUIRE) == INT32_MAX)
+        CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(pthread_attr_destroy(&attr) | pthread_join(thread, NULL), 0);
+    return 0;
+}
+
+/* Not all of the memory below is the stack of who asks. */
+TEST(who_is_known_below_the_stack_of_the_thread_that_asks_is_not_leaked)
+{
+    struct asker *asker = aligned_alloc(4096, sizeof(struct asker));
+    CHECK(asker != NULL);
+    CHECK_EQ(sn_runtime_create(&asker->rt, &(sn_runtime_options){.workers = 2}), 0);
+    kept = NULL;
+    CHECK_EQ(sn_runtime_block_on(asker->rt, start_asker, asker), 0);
+    CHECK_EQ(asker->found, 0);
+    (void)sn_runtime_shutdown(asker->rt, SN_NOWAIT);
+    sn_runtime_destroy(asker->rt);
+    free(asker);
+}
+
 static void *wait_for_end(void *arg)
 {
     CHECK_EQ(sn_event_wait(arg, SN_FOREVER), 0);
