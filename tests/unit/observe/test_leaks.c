@@ -602,8 +602,9 @@ TEST(between_the_turns_of_a_single_threaded_runtime_one_may_ask)
 
 static int recv_from_what_is_kept(void *arg)
 {
-    kept = channel();
-    return recv_from(kept) + (arg != NULL);
+    sn_chan *ch = channel();
+    __atomic_store_n(&kept, ch, __ATOMIC_RELEASE);
+    return recv_from(ch) + (arg != NULL);
 }
 
 static int leak_what_is_kept(void *arg)
@@ -667,7 +668,8 @@ static void *ask_for_it(void *arg)
 {
     struct asker *asker = arg;
     struct found found = {.n = 0};
-    asker->found = sn_leaks(asker->rt, note, &found);
+    int n = sn_leaks(asker->rt, note, &found);
+    __atomic_store_n(&asker->found, n, __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -677,7 +679,7 @@ static int start_asker(void *arg)
     pthread_t thread;
     pthread_attr_t attr;
     begin(recv_from_what_is_kept, "known");
-    while (kept == NULL)
+    while (__atomic_load_n(&kept, __ATOMIC_ACQUIRE) == NULL)
         CHECK_EQ(sn_sleep(SN_MS(1)), 0);
     CHECK_EQ(sn_sleep(SN_MS(20)), 0); /* it waits by now */
     asker->known = kept;
