@@ -3,16 +3,17 @@
  *
  * Tasks of a hundred nanoseconds are not worth the lines of memory that would have to change cores:
  * both workers together would be slower than one. So a searcher that sees queues move that fast
- * leaves them alone for a while; what does not move, or slowly, is there to be stolen. It looks
- * ever more rarely: a look takes lines of memory away from the one it looks at, who wants them
- * back. Soon it naps in between, for it may have to wait as long as the program runs, and nobody
- * should burn a processor for that; it counts as searching, and looks again by itself, as one that
- * spins does. If what they run are new tasks all the time, and nobody else could have work for it,
- * it goes on like this as long as they do: none of these lasts, and who waits for the one that was
- * taken would come after it. Else its patience comes to an end, for there may be work for two:
- * tasks that give way all the time run through their queue as fast. It takes one task, a *taste*,
- * and not half of them. If that keeps it busy, it comes back for the half (find.c). If not, and the
- * others are as hurried afterwards, it has twice the patience next time.
+ * leaves them alone for a while; what moves slowly is there to be stolen, and what does not move at
+ * all is so at once, for somebody may have been woken on its behalf. It looks ever more rarely: a
+ * look takes lines of memory away from the one it looks at, who wants them back. Soon it naps in
+ * between, for it may have to wait as long as the program runs, and nobody should burn a processor
+ * for that; it counts as searching, and looks again by itself, as one that spins does. If what they
+ * run are new tasks all the time, and nobody else could have work for it, it goes on like this as
+ * long as they do: none of these lasts, and who waits for the one that was taken would come after
+ * it. Else its patience comes to an end, for there may be work for two: tasks that give way all the
+ * time run through their queue as fast. It takes one task, a *taste*, and not half of them. If that
+ * keeps it busy, it comes back for the half (find.c). If not, and the others are as hurried
+ * afterwards, it has twice the patience next time.
  *
  * Before all this a searcher looks at its own alarms and descriptors, and one that has any looks at
  * them again each time that it looks at the others, does not nap, and has little patience. For two
@@ -30,6 +31,7 @@
 #include <errno.h>
 
 enum {
+    STILL_NS = 500,           /* who has not moved in this time is not hurried             */
     LOOK_NS = 2500,           /* until the second look at one that is hurried; then        */
     LOOK_MAX_NS = 160000,     /* each time twice as long, up to this                       */
     HUSH_NS = 10000,          /* the look before which they are hushed                     */
@@ -68,13 +70,19 @@ static uint32_t spawns_of_watched(const struct sni_worker *w)
     return spawns;
 }
 
+static uint32_t moves_of_watched(const struct sni_worker *w)
+{
+    uint32_t moves = 0;
+    for (unsigned i = 0; i < watched_by(w); i++)
+        moves += moves_of(nth_watched(w, i));
+    return moves;
+}
+
 /* Have the others run through their queues too fast, since the last look? */
 static bool is_hurried(struct sni_worker *w, int64_t now_ns)
 {
     int64_t ns = now_ns - w->moves_seen_ns;
-    uint32_t moves = 0;
-    for (unsigned i = 0; i < watched_by(w); i++)
-        moves += moves_of(nth_watched(w, i));
+    uint32_t moves = moves_of_watched(w);
     uint32_t moved = moves - w->moves_seen;
     w->moves_seen = moves;
     w->moves_seen_ns = now_ns;
@@ -181,6 +189,14 @@ static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, struct pat
     return hurried;
 }
 
+/* Do the others' queues not move at all, from the last look on? Mostly so for one who was woken for
+ * the sake of a task that waits behind a long one: it should not wait longer than it must. */
+static bool stand_still(struct sni_worker *w, int64_t now_ns)
+{
+    let_pass(w, now_ns + STILL_NS, false);
+    return moves_of_watched(w) == w->moves_seen;
+}
+
 bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
 {
     int64_t now_ns = sni_plat_now_ns();
@@ -190,6 +206,8 @@ bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
     bool due = sni_world_is_due(w);
     if (shy && (due || !were))
         return false; /* it would have to spin */
+    if (!were && stand_still(w, now_ns))
+        return false;
     int64_t ns = were ? HUSH_NS : LOOK_NS;
     if (due)
         return outwait(w, now_ns, ns,
