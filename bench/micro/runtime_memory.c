@@ -63,7 +63,7 @@ struct order {
 };
 
 /* Tell the sizes; then make and destroy runtimes, and tell that it is done. */
-static void sample(const void *arg, int to)
+static void sample(const void *arg, int with)
 {
     const struct order *order = arg;
     double created, ran, ignored, another;
@@ -74,7 +74,8 @@ static void sample(const void *arg, int to)
     struct sizes sizes = {created - before, ran - before, another - ran};
     sn_runtime_destroy(second);
     sn_runtime_destroy(first);
-    bool is_good = write(to, &sizes, sizeof(sizes)) == (ssize_t)sizeof(sizes);
+    bool is_good = write(with, &sizes, sizeof(sizes)) == (ssize_t)sizeof(sizes) &&
+                   read(with, &(char){0}, 1) == 1;
     for (uint64_t i = 0; i < order->n && is_good; i++) {
         sn_runtime *rt;
         is_good = sn_runtime_create(&rt, &order->opts) == 0 &&
@@ -82,7 +83,7 @@ static void sample(const void *arg, int to)
         if (is_good)
             sn_runtime_destroy(rt);
     }
-    _exit(!is_good || write(to, "", 1) != 1);
+    _exit(!is_good || write(with, "", 1) != 1);
 }
 
 static void measure(struct bench *b, sn_runtime_options opts)
@@ -93,7 +94,7 @@ static void measure(struct bench *b, sn_runtime_options opts)
     struct own_process p = own_process_begin(sample, &order);
     bool is_good = own_process_hear(&p, &sizes, sizeof(sizes));
     bench_resume(b);
-    is_good = is_good && own_process_hear(&p, &(char){0}, 1);
+    is_good = is_good && own_process_go(&p) && own_process_hear(&p, &(char){0}, 1);
     bench_pause(b);
     if (!own_process_end(&p, b, is_good))
         return;
