@@ -152,8 +152,8 @@ int sni_stack_pool_init(struct sni_stack_pool *pool, const struct sni_stack_conf
     pool->class_min = (uint8_t)class_min;
     pool->class_default = (uint8_t)(class_default > class_min ? class_default : class_min);
     sni_list_init(&pool->caches);
-    for (unsigned c = 0; c < SNI_STACK_CLASSES; c++)
-        class_init(&pool->classes[c], c, pool->cfg.slab_bytes_max);
+    for (unsigned c = SNI_STACK_CLASS_MIN; c <= SNI_STACK_CLASS_SLAB_MAX; c++)
+        class_init(sni_stack_class_of(pool, c), c, pool->cfg.slab_bytes_max);
     pool->page_bytes = page; /* marks it as initialised */
     return 0;
 }
@@ -172,8 +172,8 @@ void sni_stack_pool_finish(struct sni_stack_pool *pool)
     if (pool->page_bytes == 0)
         return;
     sni_assert(sni_list_empty(&pool->caches), "a stack pool ends before one of its caches");
-    for (unsigned c = 0; c < SNI_STACK_CLASSES; c++) {
-        forget_free(&pool->classes[c]);
+    for (unsigned c = SNI_STACK_CLASS_MIN; c <= SNI_STACK_CLASS_SLAB_MAX; c++) {
+        forget_free(sni_stack_class_of(pool, c));
         sni_stack_slabs_release(pool, c);
     }
     memset(pool, 0, sizeof(*pool));
@@ -182,7 +182,7 @@ void sni_stack_pool_finish(struct sni_stack_pool *pool)
 /* One stack that is cold, taken out, or NULL; the last one begins a new period. */
 static struct sni_stack *take_cold(struct sni_stack_pool *pool, unsigned class_)
 {
-    struct sni_stack_list *list = &pool->classes[class_].free;
+    struct sni_stack_list *list = &sni_stack_class_of(pool, class_)->free;
     struct sni_stack *stack = NULL;
     sni_mutex_lock(&pool->mutex);
     if (list->low > 0)
@@ -215,13 +215,14 @@ void sni_stack_pool_stats(struct sni_stack_pool *pool, struct sni_stack_stats *s
 {
     sni_mutex_lock(&pool->mutex);
     *stats = pool->stats;
-    for (unsigned c = 0; c < SNI_STACK_CLASSES; c++) {
-        stats->cached += list_count(&pool->classes[c].free);
-        stats->blank += pool->classes[c].blank;
-        sni_list_each(link, &pool->caches) {
-            struct sni_stack_cache *cache = sni_container_of(link, struct sni_stack_cache, link);
-            stats->cached += list_count(&cache->lists[c]);
-        }
+    for (unsigned i = 0; i < SNI_STACK_SLAB_CLASSES; i++) {
+        stats->cached += list_count(&pool->classes[i].free);
+        stats->blank += pool->classes[i].blank;
+    }
+    sni_list_each(link, &pool->caches) {
+        struct sni_stack_cache *cache = sni_container_of(link, struct sni_stack_cache, link);
+        for (unsigned i = 0; i < SNI_STACK_CLASSES; i++)
+            stats->cached += list_count(&cache->lists[i]);
     }
     stats->in_use = pool->given > stats->cached ? pool->given - stats->cached : 0;
     sni_mutex_unlock(&pool->mutex);
@@ -243,12 +244,17 @@ void sni_stack_cache_init(struct sni_stack_cache *cache, struct sni_stack_pool *
     cache->pool = pool;
     cache->class_min = pool->class_min;
     cache->class_default = pool->class_default;
-    for (unsigned c = 0; c < SNI_STACK_CLASSES; c++)
-        cache->count_max[c] = cached_max(pool, c);
+    for (unsigned i = 0; i < SNI_STACK_CLASSES; i++)
+        cache->count_max[i] = cached_max(pool, SNI_STACK_CLASS_MIN + i);
     sni_list_init(&cache->link);
     sni_mutex_lock(&pool->mutex);
     sni_list_push_back(&pool->caches, &cache->link);
     sni_mutex_unlock(&pool->mutex);
+}
+
+static inline struct sni_stack_list *list_of(struct sni_stack_cache *cache, unsigned class_)
+{
+    return &cache->lists[class_ - SNI_STACK_CLASS_MIN];
 }
 
 /* Cut the list behind its `keep` warmest stacks and give the rest. */
@@ -271,7 +277,7 @@ static SNI_COLD void spill(struct sni_stack_cache *cache, unsigned class_, uint3
 {
     struct sni_stack_pool *pool = cache->pool;
     struct sni_stack *next;
-    struct sni_stack *stack = cut(&cache->lists[class_], keep);
+    struct sni_stack *stack = cut(list_of(cache, class_), keep);
     if (is_big(class_)) {
         for (; stack != NULL; stack = next) {
             next = stack->next;
@@ -282,7 +288,7 @@ static SNI_COLD void spill(struct sni_stack_cache *cache, unsigned class_, uint3
     sni_mutex_lock(&pool->mutex);
     for (; stack != NULL; stack = next) {
         next = stack->next;
-        free_push(&pool->classes[class_].free, stack);
+        free_push(&sni_stack_class_of(pool, class_)->free, stack);
     }
     sni_mutex_unlock(&pool->mutex);
 }
@@ -291,7 +297,7 @@ void sni_stack_cache_finish(struct sni_stack_cache *cache)
 {
     if (cache->pool == NULL)
         return;
-    for (unsigned c = cache->class_min; c < SNI_STACK_CLASSES; c++)
+    for (unsigned c = cache->class_min; c <= SNI_STACK_CLASS_MAX; c++)
         spill(cache, c, 0);
     sni_mutex_lock(&cache->pool->mutex);
     sni_list_remove(&cache->link);
@@ -301,8 +307,8 @@ void sni_stack_cache_finish(struct sni_stack_cache *cache)
 
 void sni_stack_cache_trim(struct sni_stack_cache *cache)
 {
-    for (unsigned c = cache->class_min; c < SNI_STACK_CLASSES; c++) {
-        struct sni_stack_list *list = &cache->lists[c];
+    for (unsigned c = cache->class_min; c <= SNI_STACK_CLASS_MAX; c++) {
+        struct sni_stack_list *list = list_of(cache, c);
         if (list->low > 0)
             spill(cache, c, list_count(list) - list->low);
         list->low = list_count(list); /* a new period begins */
@@ -320,13 +326,14 @@ static void move_some(struct sni_stack_list *to, struct sni_stack_list *from, ui
 static SNI_COLD int refill(struct sni_stack_cache *cache, unsigned class_, struct sni_stack **out)
 {
     struct sni_stack_pool *pool = cache->pool;
-    struct sni_stack_list *list = &cache->lists[class_];
+    struct sni_stack_list *list = list_of(cache, class_);
     struct sni_stack_slot slot;
     int rc = 0;
     if (is_big(class_))
         return sni_stack_big_create(pool, class_, out);
     sni_mutex_lock(&pool->mutex);
-    move_some(list, &pool->classes[class_].free, cache->count_max[class_] / 2 + 1);
+    move_some(list, &sni_stack_class_of(pool, class_)->free,
+              cache->count_max[class_ - SNI_STACK_CLASS_MIN] / 2 + 1);
     *out = list_pop(list);
     if (*out == NULL)
         rc = sni_stack_slot_take(pool, class_, &slot);
@@ -346,7 +353,7 @@ int sni_stack_get(struct sni_stack_cache *cache, size_t bytes, struct sni_stack 
         if (sni_unlikely(class_ > SNI_STACK_CLASS_MAX))
             return -EINVAL;
     }
-    struct sni_stack *stack = list_pop(&cache->lists[class_]);
+    struct sni_stack *stack = list_pop(list_of(cache, class_));
     if (sni_unlikely(stack == NULL)) {
         int rc = refill(cache, class_, &stack);
         if (rc < 0)
@@ -362,9 +369,10 @@ void sni_stack_put(struct sni_stack_cache *cache, struct sni_stack *stack)
     sni_assert(stack->in_use, "a stack was put back twice");
     stack->in_use = false;
     unsigned class_ = stack->class_;
-    struct sni_stack_list *list = &cache->lists[class_];
-    if (sni_unlikely(list_count(list) >= cache->count_max[class_]))
-        spill(cache, class_, cache->count_max[class_] / 2);
+    struct sni_stack_list *list = list_of(cache, class_);
+    uint32_t most = cache->count_max[class_ - SNI_STACK_CLASS_MIN];
+    if (sni_unlikely(list_count(list) >= most))
+        spill(cache, class_, most / 2);
     if (sni_unlikely(is_big(class_))) /* it may have been a GiB deep */
         sni_plat_discard(stack->lo,
                          ((size_t)1 << class_) - cache->pool->page_bytes - BIG_WARM_BYTES);

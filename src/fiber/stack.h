@@ -27,9 +27,11 @@
 #include <stdint.h>
 
 enum {
-    SNI_STACK_CLASSES = 31, /* class c is of 2^c bytes; the small numbers stay unused */
+    SNI_STACK_CLASS_MIN = 13, /* class c is of 2^c bytes; two pages are the least */
     SNI_STACK_CLASS_MAX = 30,
     SNI_STACK_CLASS_SLAB_MAX = 20, /* larger ones are mapped one by one */
+    SNI_STACK_CLASSES = SNI_STACK_CLASS_MAX - SNI_STACK_CLASS_MIN + 1,
+    SNI_STACK_SLAB_CLASSES = SNI_STACK_CLASS_SLAB_MAX - SNI_STACK_CLASS_MIN + 1,
 };
 
 /* The record of a stack, in the highest 64 bytes of its own memory. */
@@ -89,11 +91,30 @@ struct sni_stack_class {
     size_t blank;           /* in all slabs                                                 */
 };
 
+/* A slab, see stack_slab.c. Guarded by the pool's mutex, but for what is constant. */
+struct sni_stack_slab {
+    struct sni_list link; /* in `open` or `full` of its class                             */
+    char *base;           /* of the reservation; constant, as the next three              */
+    size_t bytes;         /* of all of it                                                 */
+    char *slots;
+    uint64_t *bits; /* a bitmap of blank slots, then one of those that are bare           */
+    uint32_t count; /* constant, as class_                                                */
+    uint32_t blank_count;
+    uint32_t guarded;     /* slots below have the guard they will ever have               */
+    uint32_t bare_count;  /* of those, how many have none                                 */
+    uint32_t search_from; /* words of the bitmap before this one are zero                 */
+    uint8_t class_;
+};
+
+enum { SNI_STACK_FIRST_SLOTS = 128 };
+
 /* Thread-safe. */
 struct sni_stack_pool {
     struct sni_mutex mutex; /* guards what follows; system calls are made under it         */
     struct sni_list caches; /* of sni_stack_cache.link                                     */
-    struct sni_stack_class classes[SNI_STACK_CLASSES];
+    struct sni_stack_class classes[SNI_STACK_SLAB_CLASSES]; /* see sni_stack_class_of      */
+    struct sni_stack_slab first; /* the header of a slab, as long as `bytes` is not 0      */
+    uint64_t first_bits[2 * SNI_STACK_FIRST_SLOTS / 64];
     struct sni_stack_stats stats; /* reserved_bytes, slabs, guards, trimmed, and:           */
     size_t given;                 /* stacks that exist and are not blank                    */
     struct sni_stack_config cfg;  /* with the defaults filled in; constant, as what follows */
@@ -107,8 +128,8 @@ struct sni_stack_cache {
     struct sni_stack_pool *pool;
     uint8_t class_min; /* copies, to keep the pool's cache lines out of the fast path        */
     uint8_t class_default;
-    struct sni_stack_list lists[SNI_STACK_CLASSES];
-    uint32_t count_max[SNI_STACK_CLASSES];
+    struct sni_stack_list lists[SNI_STACK_CLASSES]; /* the first is that of SNI_STACK_CLASS_MIN, */
+    uint32_t count_max[SNI_STACK_CLASSES];          /* and so here                               */
     struct sni_list link; /* guarded by the pool's mutex                                     */
 };
 

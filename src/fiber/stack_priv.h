@@ -5,6 +5,13 @@
 
 #include "fiber/stack.h"
 
+/* What the pool knows of a class that is cut from slabs. */
+static inline struct sni_stack_class *sni_stack_class_of(struct sni_stack_pool *pool,
+                                                         unsigned class_)
+{
+    return &pool->classes[class_ - SNI_STACK_CLASS_MIN];
+}
+
 /* A slot of a slab that nobody else has: its state is decided, its record not yet written. */
 struct sni_stack_slot {
     struct sni_stack_slab *slab;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* stack_slab.c - where stacks come from: slabs, and mappings of their own for big ones.
  *
- * A slab is one reservation: its header, a bitmap of what is blank, a bitmap of what could not
- * be guarded, and then slots of one size, each a power of two:
+ * A slab is one reservation: a header with a bitmap of what is blank and one of what could not be
+ * guarded, and then slots of one size, each a power of two:
  *
  *     slot:   | guard page | usable memory ...         | record | colour |
  *                          ^ lo                        ^ hi
+ *
+ * The header has a page of its own, but for that of the first slab, which lies in the pool: a
+ * runtime of few tasks need not have a page for a hundred bytes.
  *
  * A slab is in the list `open` of its class if it has blanks, else in `full`. Slabs double up
  * to 64 MiB, and halve again down to one slot when the system refuses.
@@ -26,7 +29,8 @@
  *
  * Rejected: records in an array beside (64 MB more for a million stacks, one more cache line
  * per use); aligning slabs to find them by address (twice the address space for a moment, and
- * nobody asks). */
+ * nobody asks); headers in the heap, which may have no memory where slabs still do (a process that
+ * has used up its mappings). */
 #include "fiber/stack_priv.h"
 
 #include "base/assert.h"
@@ -34,26 +38,13 @@
 #include "fiber/sanitize.h"
 
 #include <sinew/errno.h>
+#include <string.h>
 
 enum {
     RECORD_BYTES = 64,
     COLOURS = 16, /* at most 960 bytes of the resident page */
     COLOUR_BYTES = 64,
     GUARD_BATCH = 32,
-};
-
-/* Guarded by the pool's mutex, but for what is constant. */
-struct sni_stack_slab {
-    struct sni_list link; /* in `open` or `full` of its class                      */
-    char *slots;          /* constant, as the next two                             */
-    size_t bytes;         /* of the reservation, which begins at this header       */
-    uint32_t count;
-    uint32_t blank_count;
-    uint32_t guarded;     /* slots below have the guard they will ever have        */
-    uint32_t bare_count;  /* of those, how many have none                          */
-    uint32_t search_from; /* words of the bitmap before this one are zero          */
-    uint8_t class_;       /* constant                                              */
-    uint64_t bits[];      /* blank, then bare                                      */
 };
 
 _Static_assert(sizeof(struct sni_stack) <= RECORD_BYTES, "a record is one cache line");
@@ -96,40 +87,63 @@ static uint32_t first_blank(struct sni_stack_slab *slab)
 
 /* ---- slabs --------------------------------------------------------------------------- */
 
-static size_t header_bytes(size_t count, size_t page)
+/* Whether the slab's header shall be that in the pool. */
+static bool is_first(const struct sni_stack_pool *pool, size_t count)
 {
+    return pool->first.bytes == 0 && count <= SNI_STACK_FIRST_SLOTS;
+}
+
+static size_t head_bytes(const struct sni_stack_pool *pool, size_t count)
+{
+    if (is_first(pool, count))
+        return 0;
     size_t bytes = sizeof(struct sni_stack_slab) + 2 * words_of(count) * sizeof(uint64_t);
-    return (bytes + page - 1) / page * page;
+    return (bytes + pool->page_bytes - 1) / pool->page_bytes * pool->page_bytes;
 }
 
 /* Reserve as many slots as fit into `bytes`, or what the system still gives: at least one. */
-static int slab_reserve(void **base, size_t *count, size_t bytes, unsigned class_, size_t page)
+static int slab_reserve(const struct sni_stack_pool *pool, void **base, size_t *count, size_t bytes,
+                        unsigned class_)
 {
     for (*count = bytes >> class_;; *count /= 2) {
-        int rc = sni_plat_reserve(base, header_bytes(*count, page) + (*count << class_));
+        int rc = sni_plat_reserve(base, head_bytes(pool, *count) + (*count << class_));
         if (rc == 0 || *count == 1)
             return rc;
     }
 }
 
-static int slab_create(struct sni_stack_pool *pool, unsigned class_)
+/* The header of a slab that was just reserved. */
+static struct sni_stack_slab *slab_at(struct sni_stack_pool *pool, char *base, size_t count,
+                                      unsigned class_)
 {
-    struct sni_stack_class *cls = &pool->classes[class_];
-    void *base = NULL;
-    size_t count = 0;
-    int rc = slab_reserve(&base, &count, cls->slab_bytes_next, class_, pool->page_bytes);
-    if (rc < 0)
-        return rc;
-    size_t head = header_bytes(count, pool->page_bytes);
-    struct sni_stack_slab *slab = base;
-    sni_plat_small_pages(base, head + (count << class_));
-    slab->slots = (char *)base + head;
-    slab->bytes = head + (count << class_);
-    slab->count = (uint32_t)count;
-    slab->blank_count = slab->count;
-    slab->class_ = (uint8_t)class_;
+    size_t head = head_bytes(pool, count);
+    struct sni_stack_slab *slab = head == 0 ? &pool->first : (struct sni_stack_slab *)(void *)base;
+    *slab = (struct sni_stack_slab){
+        .base = base,
+        .bytes = head + (count << class_),
+        .slots = base + head,
+        .bits = head == 0 ? pool->first_bits : (uint64_t *)(void *)(slab + 1),
+        .count = (uint32_t)count,
+        .blank_count = (uint32_t)count,
+        .class_ = (uint8_t)class_,
+    };
+    memset(slab->bits, 0, 2 * words_of(count) * sizeof(uint64_t));
     for (uint32_t i = 0; i < slab->count; i++)
         bit_set(slab->bits, i);
+    return slab;
+}
+
+static int slab_create(struct sni_stack_pool *pool, unsigned class_)
+{
+    struct sni_stack_class *cls = sni_stack_class_of(pool, class_);
+    void *base = NULL;
+    size_t count = 0;
+    int rc = slab_reserve(pool, &base, &count, cls->slab_bytes_next, class_);
+    if (rc < 0)
+        return rc;
+    /* Before the first touch: a mapping with pages is never made one with its neighbour. */
+    sni_plat_small_pages(base, head_bytes(pool, count) + (count << class_));
+    struct sni_stack_slab *slab = slab_at(pool, base, count, class_);
     sni_list_init(&slab->link);
     sni_list_push_front(&cls->open, &slab->link);
     cls->blank += count;
@@ -143,12 +157,14 @@ static int slab_create(struct sni_stack_pool *pool, unsigned class_)
 static void slab_destroy(struct sni_stack_pool *pool, struct sni_stack_slab *slab)
 {
     sni_list_remove(&slab->link);
-    pool->classes[slab->class_].blank -= slab->blank_count;
+    sni_stack_class_of(pool, slab->class_)->blank -= slab->blank_count;
     pool->stats.guards[pool->cfg.guard] -= slab->guarded - slab->bare_count;
     pool->stats.guards[SNI_GUARD_NONE] -= slab->bare_count;
     pool->stats.reserved_bytes -= slab->bytes;
     pool->stats.slabs--;
-    sni_plat_release(slab, slab->bytes);
+    size_t bytes = slab->bytes;
+    slab->bytes = 0; /* the pool's own may be another's */
+    sni_plat_release(slab->base, bytes);
 }
 
 static void list_release(struct sni_stack_pool *pool, struct sni_list *list)
@@ -159,8 +175,8 @@ static void list_release(struct sni_stack_pool *pool, struct sni_list *list)
 
 void sni_stack_slabs_release(struct sni_stack_pool *pool, unsigned class_)
 {
-    list_release(pool, &pool->classes[class_].open);
-    list_release(pool, &pool->classes[class_].full);
+    list_release(pool, &sni_stack_class_of(pool, class_)->open);
+    list_release(pool, &sni_stack_class_of(pool, class_)->full);
 }
 
 static bool may_guard(const struct sni_stack_pool *pool)
@@ -193,7 +209,7 @@ static void guard_more(struct sni_stack_pool *pool, struct sni_stack_slab *slab)
 
 int sni_stack_slot_take(struct sni_stack_pool *pool, unsigned class_, struct sni_stack_slot *slot)
 {
-    struct sni_stack_class *cls = &pool->classes[class_];
+    struct sni_stack_class *cls = sni_stack_class_of(pool, class_);
     if (sni_list_empty(&cls->open)) {
         int rc = slab_create(pool, class_);
         if (rc < 0)
@@ -260,7 +276,7 @@ struct sni_stack_slot sni_stack_slot_close(struct sni_stack *stack)
 void sni_stack_slot_give(struct sni_stack_pool *pool, const struct sni_stack_slot *slot)
 {
     struct sni_stack_slab *slab = slot->slab;
-    struct sni_stack_class *cls = &pool->classes[slab->class_];
+    struct sni_stack_class *cls = sni_stack_class_of(pool, slab->class_);
     sni_assert_debug(!bit_get(slab->bits, slot->index), "a stack was made blank twice");
     bit_set(slab->bits, slot->index);
     if (slot->index / 64 < slab->search_from)
@@ -316,7 +332,7 @@ static void each_in(const struct sni_list *list,
 {
     for (struct sni_list *at = list->next; at != NULL && at != list; at = at->next) {
         const struct sni_stack_slab *slab = sni_container_of(at, struct sni_stack_slab, link);
-        fn((uintptr_t)slab, (uintptr_t)slab + slab->bytes, arg);
+        fn((uintptr_t)slab->base, (uintptr_t)slab->base + slab->bytes, arg);
     }
 }
 
@@ -324,9 +340,9 @@ void sni_stack_pool_each(struct sni_stack_pool *pool,
                          void (*fn)(uintptr_t from, uintptr_t to, void *arg), void *arg)
 {
     sni_mutex_lock(&pool->mutex);
-    for (unsigned class_ = 0; class_ < SNI_STACK_CLASSES; class_++) {
-        each_in(&pool->classes[class_].open, fn, arg);
-        each_in(&pool->classes[class_].full, fn, arg);
+    for (unsigned i = 0; i < SNI_STACK_SLAB_CLASSES; i++) {
+        each_in(&pool->classes[i].open, fn, arg);
+        each_in(&pool->classes[i].full, fn, arg);
     }
     sni_mutex_unlock(&pool->mutex);
 }

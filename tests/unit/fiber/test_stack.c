@@ -241,12 +241,12 @@ TEST(a_cache_is_bounded_and_shares_through_the_pool)
     struct sni_stack_stats stats = stats_of(&p);
     CHECK_EQ(stats.in_use, 0);
     CHECK_EQ(stats.cached, 100);
-    CHECK_LE(p.cache.lists[16].count.raw_, 8);
+    CHECK_LE(p.cache.lists[16 - SNI_STACK_CLASS_MIN].count.raw_, 8);
     size_t reserved = stats.reserved_bytes;
     for (int i = 0; i < 92; i++) { /* what the first cache keeps is its own */
         struct sni_stack *s = NULL;
         CHECK_EQ(sni_stack_get(&other, 0, &s), 0);
-        CHECK_LE(other.lists[16].count.raw_, 8);
+        CHECK_LE(other.lists[16 - SNI_STACK_CLASS_MIN].count.raw_, 8);
     }
     stats = stats_of(&p);
     CHECK_EQ(stats.in_use, 92);
@@ -382,6 +382,36 @@ TEST(cold_stacks_give_their_memory_back_and_stay_guarded, .limit_s = 60)
     place_finish(&p);
 }
 
+/* Its header lies in the pool; a second slab, also one of another size, has its own. */
+TEST(the_first_slab_costs_no_page_and_its_header_serves_a_later_one_when_it_is_gone)
+{
+    enum { FIRST = 16 }; /* of 64 KiB, in a slab of 1 MiB */
+    struct place p;
+    place_init(&p, NULL);
+    struct sni_stack **all = get_many(&p, FIRST, 0);
+    CHECK_EQ(stats_of(&p).reserved_bytes, 1 << 20);
+    CHECK(all[0]->slab == &p.pool.first && all[FIRST - 1]->slab == &p.pool.first);
+    struct sni_stack *small = get(&p, 16 << 10), *next = get(&p, 0);
+    CHECK(small->slab != &p.pool.first && next->slab != &p.pool.first);
+    CHECK(small->slab != next->slab);
+    CHECK_EQ(stats_of(&p).slabs, 3);
+    put_many(&p, all, FIRST);
+    for (int i = 0; i < 4; i++) {
+        sni_stack_cache_trim(&p.cache);
+        sni_stack_pool_trim(&p.pool, SIZE_MAX);
+    }
+    CHECK_EQ(stats_of(&p).slabs, 2);
+    CHECK_EQ(p.pool.first.bytes, 0);
+    struct sni_stack *large = get(&p, 256 << 10);
+    CHECK(large->slab == &p.pool.first);
+    memset(large->lo, 1, (size_t)(large->hi - large->lo));
+    CHECK(is_guarded(large->lo - 1));
+    sni_stack_put(&p.cache, large);
+    sni_stack_put(&p.cache, next);
+    sni_stack_put(&p.cache, small);
+    place_finish(&p);
+}
+
 TEST(a_guard_survives_the_discarding_of_its_stack)
 {
     enum sni_guard_kind kinds[] = {sni_plat_guard_kind(), SNI_GUARD_MPROTECT};
@@ -416,11 +446,11 @@ TEST(stacks_in_use_all_the_time_are_not_trimmed)
     for (int i = 0; i < 5; i++) {
         put_many(&p, get_many(&p, 50, 0), 50);
         sni_stack_cache_trim(&p.cache);
-        CHECK_EQ(p.cache.lists[16].count.raw_, 50);
+        CHECK_EQ(p.cache.lists[16 - SNI_STACK_CLASS_MIN].count.raw_, 50);
     }
     put_many(&p, get_many(&p, 20, 0), 20);
     sni_stack_cache_trim(&p.cache);
-    CHECK_EQ(p.cache.lists[16].count.raw_, 20); /* 30 lay unused */
+    CHECK_EQ(p.cache.lists[16 - SNI_STACK_CLASS_MIN].count.raw_, 20); /* 30 lay unused */
     place_finish(&p);
 }
 
