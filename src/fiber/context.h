@@ -66,6 +66,11 @@ static inline void sni_context_switch_last(struct sni_context *from, struct sni_
 _Noreturn static inline void sni_context_exit(struct sni_context *from, struct sni_context *to,
                                               void *pass);
 
+/* fn(pass), here, but as if nobody had called it: who unwinds the stack comes no further. An
+ * exception that `fn` lets out therefore terminates the program, as one that leaves a fiber does,
+ * however much a caller of this one catches. (Where there is no assembly it is a plain call.) */
+void sni_context_call(sni_context_fn fn, void *pass);
+
 /* ---- floating point control -------------------------------------------------------- */
 
 /* MXCSR and the x87 control word, FPCR, or fcsr, of the calling thread, in a form of its own. */

@@ -162,13 +162,9 @@ void sni_record_cache_finish(struct sni_record_cache *cache)
             drain(cache, class, 0);
 }
 
-int sni_record_take(size_t bytes, struct sni_record **out)
+static int take(struct sni_arena *arena, uint32_t class, struct sni_record **out)
 {
-    struct sni_arena *arena;
-    int rc = sni_arena_get(&arena);
-    if (rc < 0)
-        return rc;
-    uint32_t class = OTHER + (uint32_t)((bytes - 1) / SNI_RECORD_STEP);
+    int rc = 0;
     sni_mutex_lock(&arena->lock);
     if (arena->free[class] == NULL)
         rc = grow(arena, class);
@@ -181,6 +177,20 @@ int sni_record_take(size_t bytes, struct sni_record **out)
     sni_record_live_on_(record);
     *out = record;
     return 0;
+}
+
+int sni_record_get_uncached(struct sni_arena *arena, size_t bytes, struct sni_record **out)
+{
+    return take(arena, (uint32_t)((bytes - 1) / SNI_RECORD_STEP), out);
+}
+
+int sni_record_take(size_t bytes, struct sni_record **out)
+{
+    struct sni_arena *arena;
+    int rc = sni_arena_get(&arena);
+    if (rc < 0)
+        return rc;
+    return take(arena, OTHER + (uint32_t)((bytes - 1) / SNI_RECORD_STEP), out);
 }
 
 void sni_record_give(struct sni_record *record)

@@ -108,12 +108,16 @@ static inline void sni_record_put(struct sni_record_cache *cache, struct sni_rec
         sni_record_cache_drain(cache, class);
 }
 
-/* Records of the other kind, for whoever has no cache: from and to the process's arena, under its
- * lock.
+/* The same for whoever has no cache: from and to the process's arena, under its lock.
+ *
+ * Returns  0, -ENOMEM */
+int sni_record_get_uncached(struct sni_arena *arena, size_t bytes, struct sni_record **out);
+void sni_record_give(struct sni_record *record);
+
+/* Records of the other kind, which are in no cache. They are given back by sni_record_give.
  *
  * Returns  0, -ENOMEM */
 int sni_record_take(size_t bytes, struct sni_record **out);
-void sni_record_give(struct sni_record *record);
 
 /* The handle of a living record, as a number. */
 static inline uint64_t sni_record_handle(const struct sni_record *record)

@@ -170,21 +170,6 @@ static void look_at_other(struct sni_record *record, void *arg)
         sni_search_span(&l->search, (uintptr_t)(record + 1), end_of(record));
 }
 
-static void look_at_loops(struct sni_leaks *l)
-{
-    const struct sni_sched *sched = l->snap.sched;
-    const struct sni_worker *me = sni_worker_current();
-    for (unsigned i = 0; i < sched->workers_n; i++) {
-        const struct sni_worker *w = &sched->workers[i];
-        uintptr_t from = sni_atomic_load(&w->idle_sp, relaxed); /* relaxed: see sni_world_sleep */
-        if (from == 0)
-            from = (uintptr_t)w->loop_stack->lo;
-        if (w == me)
-            from = w->exec.exec.fiber != NULL ? (uintptr_t)w->loop.sp : l->search.from_sp;
-        sni_search_span(&l->search, from, (uintptr_t)w->loop_stack->hi);
-    }
-}
-
 static void skip(uintptr_t from, uintptr_t to, void *arg)
 {
     struct sni_leaks *l = arg;
@@ -192,12 +177,29 @@ static void skip(uintptr_t from, uintptr_t to, void *arg)
         l->rc = sni_search_skip(&l->search, from, to);
 }
 
-/* What lies below where our thread stands: frames of this search, and old words. A task's stack is
- * looked at by itself. */
-static void skip_below(struct sni_leaks *l, uintptr_t native_low)
+/* What lies below where a thread stands, on its own stack: frames of this search, and old words.
+ * The rest of it is memory like other memory; a task's stack is looked at by itself. */
+static void skip_below(struct sni_leaks *l, const struct sni_thread *thread, uintptr_t sp)
 {
+    uintptr_t low;
+    int rc = sni_plat_thread_stack(thread, &low);
+    if (rc == 0)
+        skip(low, sp, l);
+    else
+        l->rc = rc;
+}
+
+static void skip_below_threads(struct sni_leaks *l)
+{
+    const struct sni_sched *sched = l->snap.sched;
     const struct sni_worker *me = sni_worker_current();
-    skip(native_low, me != NULL ? (uintptr_t)me->native.sp : l->search.from_sp, l);
+    const bool in_fiber = me != NULL && me->exec.exec.fiber != NULL;
+    skip_below(l, NULL, in_fiber ? (uintptr_t)me->loop.sp : l->search.from_sp);
+    for (unsigned i = 0; i < sched->started; i++) {
+        const struct sni_worker *w = &sched->workers[i];
+        if (w != me) /* relaxed: see sni_world_sleep */
+            skip_below(l, &w->thread, sni_atomic_load(&w->idle_sp, relaxed));
+    }
 }
 
 /* Whether a joiner is a thread. Its frame is not read directly: it is not known yet that no other
@@ -403,6 +405,7 @@ static int judge(struct sni_leaks *l)
     l->things = (struct sni_thing *)(void *)(l->stacks + n + 1);
     sort_out(l);
     skip_own(l);
+    skip_below_threads(l);
     skip_locks(l);
     if (l->rc == 0 && !is_alone(l))
         l->rc = -EBUSY;
@@ -410,7 +413,6 @@ static int judge(struct sni_leaks *l)
         l->rc = sni_search_all(&l->search);
     if (l->rc < 0)
         return l->rc;
-    look_at_loops(l);
     sni_arena_each(l->snap.sched->arena, look_at_root, l);
     l->only_handles = true;
     sni_search_span(&l->search, (uintptr_t)&l->snap.sched->config,
@@ -424,10 +426,7 @@ static int judge(struct sni_leaks *l)
 /* Not inline: what its callers have in registers is in their frames, above this one. */
 static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
 {
-    uintptr_t native_low = 0;
-    int rc = sni_plat_self_stack(&native_low);
-    if (rc == 0)
-        rc = sni_sched_pause(sched);
+    int rc = sni_sched_pause(sched);
     if (rc < 0)
         return rc;
     sni_mutex_lock(&sched->inspection);
@@ -436,7 +435,6 @@ static SNI_NEVER_INLINE int look(struct sni_leaks *l, struct sni_sched *sched)
         rc = sni_search_init(&l->search, found_word, l);
     if (rc == 0) {
         l->search.from_sp = (uintptr_t)__builtin_frame_address(0);
-        skip_below(l, native_low);
         sni_arena_bounds(&l->arena.from, &l->arena.to);
         rc = judge(l);
         sni_search_finish(&l->search);

@@ -14,12 +14,6 @@
 int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, bool anonymous, void *arg),
                           void *arg);
 
-/* The lowest address of the calling thread's stack, whoever gave it. May allocate; a fiber asks for
- * the thread that it runs on.
- *
- * Returns  0, -ENOMEM, or another -errno: the system does not tell */
-int sni_plat_self_stack(uintptr_t *low);
-
 /* A way to read any address without a fault.
  *
  * Returns  a descriptor to be closed by sni_plat_self_close, or -errno */

@@ -52,6 +52,12 @@ int sni_plat_thread_start(struct sni_thread *t, void (*fn)(void *), void *arg, c
  *          -EDEADLK   a thread would wait for itself */
 int sni_plat_thread_join(struct sni_thread *t);
 
+/* The lowest address of a thread's stack, whoever gave it: of one that was started and is not
+ * joined, or (NULL) of the caller, where a fiber asks for the thread that it runs on. May allocate.
+ *
+ * Returns  0, -ENOMEM, or another -errno: the system does not tell */
+int sni_plat_thread_stack(const struct sni_thread *t, uintptr_t *low);
+
 /* The system's number of the calling thread, as tools show it. A system call: ask once, keep. */
 uint64_t sni_plat_thread_id(void);
 

@@ -67,7 +67,7 @@ static void tell_leftover(struct sni_record *record, void *arg)
 {
     struct leftovers *left = arg;
     struct sni_task *task = (struct sni_task *)(void *)record;
-    /* acquire: who just ended the record's life is then seen as a visitor of the scheduler */
+    /* acquire: pairs with the end of its life, before which its runtime was used, and not after */
     if (sni_atomic_load(&record->generation, acquire) % 2 == 0 ||
         !sni_task_hold(task, &left->sched->home))
         return;

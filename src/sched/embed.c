@@ -21,7 +21,7 @@ void sni_embed_tell(struct sni_sched *sched)
         sni_plat_event_set(fd);
 }
 
-/* Let the foreign loop learn what the world has for us. Under outside_lock. */
+/* Let the foreign loop learn what the world has for us. Under gather_lock. */
 static void gather_world(struct sni_sched *sched, struct sni_worker *w)
 {
     int64_t next_ns = sni_clockwork_next(&w->clockwork);
@@ -61,15 +61,15 @@ int sni_sched_turn(struct sni_sched *sched, sn_deadline until)
     if (fd >= 0) {
         if (sni_sched_has_work(sched, w))
             sni_plat_event_set(fd); /* the time was up */
-        sni_mutex_lock(&sched->outside_lock);
+        sni_mutex_lock(&sched->gather_lock);
         gather_world(sched, w);
-        sni_mutex_unlock(&sched->outside_lock);
+        sni_mutex_unlock(&sched->gather_lock);
     }
     sni_mutex_unlock(&sched->driver);
     return 0;
 }
 
-/* Under outside_lock. */
+/* Under gather_lock. */
 static int open_gather(struct sni_sched *sched)
 {
     int fd = sni_plat_event_open();
@@ -93,10 +93,10 @@ static int open_gather(struct sni_sched *sched)
 int sni_sched_event_fd(struct sni_sched *sched)
 {
     int rc = 0;
-    sni_mutex_lock(&sched->outside_lock);
+    sni_mutex_lock(&sched->gather_lock);
     if (sni_atomic_load(&sched->event_fd, relaxed) < 0) /* relaxed: under the lock */
         rc = open_gather(sched);
-    sni_mutex_unlock(&sched->outside_lock);
+    sni_mutex_unlock(&sched->gather_lock);
     return rc < 0 ? rc : sched->gather.fd;
 }
 

@@ -40,9 +40,7 @@ static uint64_t next_id(struct sni_worker *w)
 static SNI_NEVER_INLINE int new_record_outside(struct sni_sched *sched, size_t bytes,
                                                struct sni_record **out, uint64_t *id)
 {
-    sni_mutex_lock(&sched->outside_lock);
-    int rc = sni_record_get(&sched->outside, bytes, out);
-    sni_mutex_unlock(&sched->outside_lock);
+    int rc = sni_record_get_uncached(sched->arena, bytes, out);
     if (rc == 0) {
         /* relaxed: the task's queueing publishes it */
         sni_atomic_fetch_add(&sched->spawned, 1, relaxed);
@@ -68,24 +66,15 @@ static int new_record(struct sni_home *home, struct sni_exec *exec, size_t bytes
     return rc;
 }
 
-static SNI_NEVER_INLINE void free_record_outside(struct sni_sched *sched, struct sni_record *record)
-{
-    /* Once the record's life has ended, nothing else keeps the runtime. relaxed: that end
-     * publishes the visit, released to sni_task_hold and to the walk over leftovers */
-    sni_atomic_fetch_add(&sched->visitors, 1, relaxed);
-    sni_mutex_lock(&sched->outside_lock);
-    sni_record_put(&sched->outside, record);
-    sni_mutex_unlock(&sched->outside_lock);
-    sni_atomic_fetch_sub(&sched->visitors, 1, release); /* release: to sni_sched_finish */
-}
-
+/* The arena is everybody's; and once the record's life has ended, nothing keeps its runtime. */
 static void free_record(struct sni_home *home, struct sni_exec *exec, struct sni_record *record)
 {
+    (void)home;
     struct sni_worker *w = sni_worker_of(exec);
     if (sni_likely(w != NULL))
-        sni_record_put(&w->records, record); /* the arena is everybody's */
+        sni_record_put(&w->records, record);
     else
-        free_record_outside((struct sni_sched *)(void *)home, record);
+        sni_record_give(record);
 }
 
 /* Where new_record has counted it. Who looked meanwhile took it for one that is alive: on a worker,
@@ -488,15 +477,12 @@ int sni_sched_init(struct sni_sched *sched, const struct sni_sched_config *confi
     sni_inject_init(&sched->inject);
     sni_inject_init(&sched->urgent);
     sni_idle_init(&sched->idle, sched->workers_n);
-    sni_record_cache_init(&sched->outside, sched->arena);
     rc = get_memory(sched);
     if (rc < 0)
         return rc;
     for (unsigned i = 0; i < sched->workers_n; i++)
         worker_init(&sched->workers[i], sched, i);
     rc = know_victims(sched);
-    for (unsigned i = 0; i < sched->workers_n && rc == 0; i++)
-        rc = sni_worker_init_loop(&sched->workers[i]);
     if (rc == 0 && !config->single_threaded)
         rc = start_threads(sched);
     if (rc < 0)
@@ -534,13 +520,10 @@ void sni_sched_finish(struct sni_sched *sched)
     for (unsigned i = 0; i < sched->workers_n; i++)
         sni_world_finish(&sched->workers[i]);
     for (unsigned i = 0; i < sched->workers_n; i++) {
-        if (sched->workers[i].loop_stack != NULL)
-            sni_stack_put(&sched->workers[i].stacks, sched->workers[i].loop_stack);
         sni_record_cache_finish(&sched->workers[i].records);
         sni_stack_cache_finish(&sched->workers[i].stacks);
         sni_lottery_finish(&sched->workers[i].lottery);
     }
-    sni_record_cache_finish(&sched->outside);
     sni_embed_finish(sched);
     free_memory(sched);
 }

@@ -2,10 +2,8 @@
 /* sched.h - workers, and what they share.
  *
  * A *worker* is a thread's right to run tasks of one runtime. It owns a run queue, caches of
- * records and stacks, and two contexts beside those of the fibers: the *native* one, the
- * thread's own stack, from which it came; and the *loop*, a stack of its own on which it looks
- * for work and polls coroutines. (A loop of its own stack can be left behind: that is what a
- * panic inside a coroutine does.)
+ * records and stacks, and a *loop*, which looks for work and polls coroutines on the thread's own
+ * stack. (A panic inside a coroutine leaves its poll for the loop's beginning.)
  *
  * A fiber that waits picks the next task itself and switches straight to it; the loop is for
  * coroutines and for idling. What must happen after a fiber is off its stack (make it
@@ -33,6 +31,7 @@
 #include "task/task.h"
 #include "timer/alarm.h"
 
+#include <setjmp.h>
 #include <sinew/runtime.h>
 
 struct sni_sched;
@@ -113,12 +112,10 @@ struct sni_worker {
     struct sni_crowd crowd;
     SNI_ATOMIC(int64_t) virtual_ns; /* the time, in a scheduler on virtual time          */
     struct sni_context loop;
-    struct sni_context native;
-    const char *dead_at;          /* where its task was spawned                            */
-    struct sni_context dead;      /* a fiber's that is left for ever, while it is left     */
-    struct sni_stack *loop_stack; /* from beginning to end                             */
-    bool loop_again;              /* the loop was left by a panic and begins anew         */
-    uint64_t fp_control;          /* the words that tasks begin with, see keeps_fp         */
+    jmp_buf *loop_beginning; /* while the worker runs: the loop can begin anew           */
+    const char *dead_at;     /* where its task was spawned                               */
+    struct sni_context dead; /* a fiber's that is left for ever, while it is left        */
+    uint64_t fp_control;     /* the words that tasks begin with, see keeps_fp            */
     struct sni_record_cache records;
     struct sni_stack_cache stacks;
     struct sni_rand rand;
@@ -188,15 +185,14 @@ struct sni_sched {
     SNI_ATOMIC(uint32_t) end_wanted; /* somebody waits for the end of all tasks             */
     SNI_ATOMIC(uint64_t) ids;        /* blocks of task numbers                              */
     SNI_ATOMIC(uint64_t) spawned;    /* by threads that are no workers                      */
-    struct sni_mutex outside_lock;   /* guards the next                                     */
-    struct sni_record_cache outside; /* records for threads that are no workers             */
     struct sni_mutex driver;         /* single-threaded: held by the thread that drives     */
-    SNI_ATOMIC(uint32_t) visitors;   /* threads outside that queue a task or free a record  */
+    SNI_ATOMIC(uint32_t) visitors;   /* threads outside that queue a task                   */
     SNI_ATOMIC(uint32_t) spawners;   /* those of them that spawn one                        */
     SNI_ATOMIC(uint32_t) watched;    /* a worker watches the busy ones, see world.c         */
     SNI_ATOMIC(int) event_fd;        /* for a foreign loop; -1: nobody asked for one        */
-    struct sni_gather gather;        /* what the foreign loop waits for; under outside_lock */
-    bool gathers_driver;             /* the worker's driver is in it; as above              */
+    struct sni_mutex gather_lock;    /* guards the next two                                 */
+    struct sni_gather gather;        /* what the foreign loop waits for                     */
+    bool gathers_driver;             /* the worker's driver is in it                        */
     SNI_ATOMIC(uint32_t) callers;    /* threads in sn_runtime_block_on: they use it         */
     SNI_ATOMIC(uint32_t) forever;    /* of end_wanted: those without a deadline             */
     SNI_ATOMIC(uint32_t) stuck;      /* nobody needs to wait for the end of all tasks       */
@@ -273,11 +269,6 @@ struct sni_worker *sni_worker_current(void);
 /* ---- between the files of this room ---------------------------------------------------- */
 
 extern const struct sni_exec_ops sni_worker_exec_ops;
-
-/* The stack of the worker's loop, before it runs for the first time.
- *
- * Returns  0, -ENOMEM */
-int sni_worker_init_loop(struct sni_worker *w);
 
 /* worker.c: the thread's part; returns when the scheduler stops or `until` has completed. */
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until);

@@ -17,10 +17,7 @@
 
 #include <sinew/errno.h>
 
-enum {
-    LOOP_STACK_BYTES = 256 << 10, /* coroutines are polled on it     */
-    SPIN_PAUSES = 20,             /* between two rounds of a search  */
-};
+enum { SPIN_PAUSES = 20 }; /* between two rounds of a search */
 
 struct sni_worker *sni_worker_current(void)
 {
@@ -526,10 +523,8 @@ static bool passes_time(struct sni_worker *w)
     return sni_world_pass_time(w);
 }
 
-static void loop_main(void *pass)
+static void loop(struct sni_worker *w)
 {
-    struct sni_worker *w = pass;
-    arrive(w);
     while (!must_end(w)) {
         struct sni_task *task = next_task(w);
         if (task != NULL)
@@ -544,23 +539,18 @@ static void loop_main(void *pass)
     w->handoff = NULL;
     if (w->searching)
         stop_searching(w); /* a wake that was meant for us goes to another */
-    sni_context_exit(&w->loop, &w->native, w);
-}
-
-int sni_worker_init_loop(struct sni_worker *w)
-{
-    return sni_stack_get(&w->stacks, LOOP_STACK_BYTES, &w->loop_stack);
 }
 
 /* Run the loop until it ends, from its beginning after each panic of a coroutine. */
-static void run_loop(struct sni_worker *w)
+static void run_loop(void *pass)
 {
-    do {
-        w->loop_again = false;
-        int rc = sni_context_make(&w->loop, w->loop_stack->lo, w->loop_stack->hi, loop_main);
-        sni_assert(rc == 0, "contexts cannot be switched on this thread");
-        arrive(sni_context_switch(&w->native, &w->loop, w));
-    } while (w->loop_again);
+    struct sni_worker *w = pass;
+    jmp_buf beginning;
+    w->loop = (struct sni_context){0}; /* it may have been another thread's */
+    w->loop_beginning = &beginning;
+    (void)_setjmp(beginning);
+    loop(w);
+    w->loop_beginning = NULL;
 }
 
 void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni_task *until)
@@ -578,16 +568,15 @@ void sni_worker_run(struct sni_worker *w, enum sni_drive drive, const struct sni
     }
     w->fp_control = sni_fp_control_get();
     sni_exec_set(&w->exec.exec);
-    run_loop(w);
+    sni_context_call(run_loop, w); /* nothing unwinds into whoever drives us */
     sni_exec_set(NULL);
 }
 
-/* A coroutine panicked: leave the loop, with the poll on its stack, and begin it anew. */
-_Noreturn static void leave_loop(struct sni_worker *w)
+/* A coroutine panicked: leave its poll, and begin the loop anew. */
+_Noreturn static void leave_poll(struct sni_worker *w)
 {
     w->exec.polling = NULL;
-    w->loop_again = true;
-    sni_context_exit(&w->loop, &w->native, w);
+    _longjmp(*w->loop_beginning, 1);
 }
 
 void sni_worker_leave(struct sni_task *task)
@@ -595,10 +584,10 @@ void sni_worker_leave(struct sni_task *task)
     struct sni_worker *w = sni_worker_current();
     struct sni_task *fiber = w->exec.exec.fiber;
     if (task->kind == SNI_TASK_FIBER && fiber != task)
-        longjmp(fiber->acting->out, 1); /* back into the join that ran it */
+        _longjmp(fiber->acting->out, 1); /* back into the join that ran it */
     if (task->kind == SNI_TASK_CORO) {
         sni_task_end(&w->exec.exec, task, -ECONNABORTED);
-        leave_loop(w);
+        leave_poll(w);
     }
     struct remains r = end_task(w, task, -ECONNABORTED);
     leave_fiber(w, &r, sni_worker_pick(w));

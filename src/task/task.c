@@ -612,13 +612,7 @@ static void free_orphan(struct sni_home *home, struct sni_exec *exec, struct sni
 {
     (void)home;
     (void)exec;
-    struct sni_record_cache cache;
-    struct sni_arena *arena;
-    int rc = sni_arena_get(&arena);
-    sni_assert(rc == 0, "the region of all records is gone");
-    sni_record_cache_init(&cache, arena);
-    sni_record_put(&cache, record);
-    sni_record_cache_finish(&cache);
+    sni_record_give(record);
 }
 
 static void ignore(struct sni_task *task)

@@ -138,6 +138,25 @@ sni_context_prepare:
         .cfi_endproc
         .size   sni_context_prepare, . - sni_context_prepare
 
+/* void sni_context_call(sni_context_fn fn, void *pass) */
+        .globl  sni_context_call
+        .hidden sni_context_call
+        .type   sni_context_call, %function
+        .p2align 4
+sni_context_call:
+        .cfi_startproc
+        .cfi_undefined x30
+        hint    #34                     /* bti c */
+        stp     x29, x30, [sp, #-16]!
+        mov     x29, xzr                /* for those who walk by frame pointers */
+        mov     x9, x0
+        mov     x0, x1
+        blr     x9
+        ldp     x29, x30, [sp], #16
+        ret
+        .cfi_endproc
+        .size   sni_context_call, . - sni_context_call
+
 /* int sni_context_shadowed(void)
  * chkfeat clears bit 0 of x16 where a guarded control stack is active and is a hint, that is
  * nothing, on older processors. */

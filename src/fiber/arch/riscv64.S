@@ -144,6 +144,28 @@ sni_context_prepare:
         .cfi_endproc
         .size   sni_context_prepare, . - sni_context_prepare
 
+/* void sni_context_call(sni_context_fn fn, void *pass) */
+        .globl  sni_context_call
+        .hidden sni_context_call
+        .type   sni_context_call, @function
+        .p2align 2
+sni_context_call:
+        .cfi_startproc
+        .cfi_undefined ra
+        addi    sp, sp, -16
+        sd      ra, 8(sp)
+        sd      s0, 0(sp)
+        li      s0, 0                   /* for those who walk by frame pointers */
+        mv      t2, a0                  /* x7: the function may lack a landing pad */
+        mv      a0, a1
+        jalr    ra, 0(t2)
+        ld      s0, 0(sp)
+        ld      ra, 8(sp)
+        addi    sp, sp, 16
+        ret
+        .cfi_endproc
+        .size   sni_context_call, . - sni_context_call
+
 /* int sni_context_shadowed(void)
  * Asking would be an illegal instruction on processors without shadow stacks. The system turns
  * them on only for programs whose every part carries the mark, which we do not. */

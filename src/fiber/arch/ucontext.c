@@ -57,6 +57,11 @@ void sni_context_prepare(struct sni_context *ctx, void *stack_lo, void *stack_hi
     ctx->sp = self;
 }
 
+void sni_context_call(sni_context_fn fn, void *pass)
+{
+    fn(pass); /* C cannot say that it is the outermost: unwinding goes on in the caller */
+}
+
 int sni_context_shadowed(void)
 {
     return 0; /* the C library knows */

@@ -153,6 +153,25 @@ sni_context_prepare:
         .cfi_endproc
         .size   sni_context_prepare, . - sni_context_prepare
 
+/* void sni_context_call(sni_context_fn fn, void *pass) */
+        .globl  sni_context_call
+        .hidden sni_context_call
+        .type   sni_context_call, @function
+        .p2align 4
+sni_context_call:
+        .cfi_startproc
+        .cfi_undefined %rip
+        endbr64
+        pushq   %rbp
+        xorl    %ebp, %ebp              /* for those who walk by frame pointers */
+        movq    %rdi, %rax
+        movq    %rsi, %rdi
+        callq   *%rax
+        popq    %rbp
+        retq
+        .cfi_endproc
+        .size   sni_context_call, . - sni_context_call
+
 /* int sni_context_shadowed(void)
  * rdsspq leaves its operand alone where there is no shadow stack, also on processors that have
  * never heard of one. */

@@ -13,12 +13,10 @@
 #endif
 #include "plat/self.h"
 
-#include "base/compiler.h"
 #include "plat/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,20 +75,6 @@ int sni_plat_each_mapping(int (*fn)(uintptr_t from, uintptr_t to, bool anonymous
     }
     (void)close(fd);
     return rc;
-}
-
-SNI_NEVER_INLINE int sni_plat_self_stack(uintptr_t *low) /* who asks may move, see thread.c */
-{
-    pthread_attr_t attr;
-    void *from = NULL;
-    size_t bytes;
-    int rc = pthread_getattr_np(pthread_self(), &attr);
-    if (rc != 0)
-        return -rc;
-    rc = pthread_attr_getstack(&attr, &from, &bytes);
-    (void)pthread_attr_destroy(&attr);
-    *low = (uintptr_t)from;
-    return -rc;
 }
 
 int sni_plat_self_open(void)

@@ -120,6 +120,23 @@ int sni_plat_thread_join(struct sni_thread *t)
     return -pthread_join(handle, NULL);
 }
 
+SNI_NEVER_INLINE int sni_plat_thread_stack(const struct sni_thread *t, uintptr_t *low)
+{
+    pthread_t handle = pthread_self(); /* not inline: who asks may move, see above */
+    if (t != NULL)
+        memcpy(&handle, t->handle_, sizeof(handle));
+    pthread_attr_t attr;
+    void *from = NULL;
+    size_t bytes;
+    int rc = pthread_getattr_np(handle, &attr);
+    if (rc != 0)
+        return -rc;
+    rc = pthread_attr_getstack(&attr, &from, &bytes);
+    (void)pthread_attr_destroy(&attr);
+    *low = (uintptr_t)from;
+    return -rc;
+}
+
 uint64_t sni_plat_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);

@@ -451,6 +451,22 @@ TEST(a_backtrace_in_a_fiber_ends_at_its_entry)
     coroutine_finish(&co);
 }
 
+static void trace_here(void *trace)
+{
+    CHECK_EQ(count_frames(trace, 10), _URC_END_OF_STACK);
+}
+
+/* count_frames eleven times, trace_here, the call; and not the harness, which has called it. */
+TEST(a_backtrace_ends_at_a_call_that_is_told_to_be_the_outermost)
+{
+    static struct trace trace;
+    sni_context_call(trace_here, &trace);
+    CHECK_GE(trace.depth, 11 + 1);
+    CHECK_LE(trace.depth, 11 + 3);
+    CHECK_EQ(count_frames(&trace, 10), _URC_END_OF_STACK);
+    CHECK_GE(trace.depth, 11 + 4);
+}
+
 /* ---- leaks --------------------------------------------------------------------------------- */
 
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));

@@ -41,11 +41,21 @@ TEST(exceptions_work_in_fibers_with_branch_tracking_and_without_frame_pointers, 
     check_caught("-O2 -fcf-protection=full -fomit-frame-pointer -fno-plt");
 }
 
-TEST(an_exception_that_nobody_catches_in_its_fiber_terminates, .limit_s = 60)
+static void check_terminates(const char *how)
 {
-    struct command run = run_program("-O1", "uncaught");
+    struct command run = run_program("-O1", how);
     CHECK_EQ(run.status, 128 + 6);
     CHECK_STR_HAS(run.output, "terminate called after throwing");
     CHECK_STR_HAS(run.output, "nobody catches");
     command_finish(&run);
+}
+
+TEST(an_exception_that_nobody_catches_in_its_fiber_terminates, .limit_s = 60)
+{
+    check_terminates("uncaught");
+}
+
+TEST(an_exception_does_not_leave_the_loop_for_whoever_drives_it, .limit_s = 60)
+{
+    check_terminates("outside");
 }

@@ -9,6 +9,8 @@
 extern "C" void *yield_now(void *value);
 extern "C" void throw_and_catch(void *value);
 extern "C" void throw_only(void *value);
+extern "C" void catch_outside(void *value);
+extern "C" void sni_context_call(void (*fn)(void *), void *pass);
 extern "C" int count_destroyed(void);
 
 namespace
@@ -49,6 +51,16 @@ extern "C" void throw_only(void *value)
 {
     (void)value;
     throw std::runtime_error("nobody catches");
+}
+
+// Who drives a runtime may catch whatever it likes.
+extern "C" void catch_outside(void *value)
+{
+    try {
+        sni_context_call(throw_only, value);
+    } catch (...) {
+        std::puts("caught outside");
+    }
 }
 
 extern "C" int count_destroyed(void)

@@ -10,6 +10,7 @@ enum { FIBERS = 3, STACK_BYTES = 256 * 1024 };
 
 void throw_and_catch(void *value);
 void throw_only(void *value);
+void catch_outside(void *value);
 int count_destroyed(void);
 void *yield_now(void *value);
 
@@ -32,6 +33,8 @@ void *yield_now(void *value)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "outside") == 0)
+        catch_outside(NULL);
     body = argc > 1 && strcmp(argv[1], "uncaught") == 0 ? throw_only : throw_and_catch;
     for (int i = 0; i < FIBERS; i++)
         if (sni_context_make(&contexts[i], stacks[i], stacks[i] + STACK_BYTES, entry) < 0)

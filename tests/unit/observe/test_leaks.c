@@ -654,6 +654,41 @@ TEST(what_is_below_on_the_stack_of_who_drives_keeps_nobody_from_being_listed)
     sn_runtime_destroy(rt);
 }
 
+static sn_poll leave_below_in_a_poll(sn_future *self, sn_cx *cx)
+{
+    (void)self;
+    (void)cx;
+    leave_below();
+    return SN_READY(0);
+}
+
+static int leave_below_on_a_worker(void *arg)
+{
+    (void)arg;
+    static const sn_future_vtable vt = {.poll = leave_below_in_a_poll};
+    sn_future fut = SN_FUTURE_INIT(&vt);
+    while (__atomic_load_n(&kept, __ATOMIC_ACQUIRE) == NULL)
+        CHECK_EQ(sn_sleep(SN_MS(1)), 0);
+    CHECK_EQ(sn_sleep(SN_MS(20)), 0); /* who has kept it waits by now */
+    return sn_join(sn_spawn_future(&fut, &fut), NULL);
+}
+
+/* The same for the thread of a worker, on whose stack it polls coroutines. */
+TEST(what_is_below_on_the_stack_of_a_worker_keeps_nobody_from_being_listed)
+{
+    sn_runtime *rt = NULL;
+    struct found found = {.n = 0};
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 1}), 0);
+    kept = NULL;
+    CHECK_EQ(sn_runtime_block_on(rt, leak_what_is_kept, (void *)(uintptr_t)"alone"), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, leave_below_on_a_worker, NULL), 0);
+    CHECK_EQ(usleep(20 * 1000), 0); /* the worker rests */
+    int rc = sn_leaks(rt, note, &found);
+    CHECK(rc == 1 || (rc == 0 && !LEAKS_ARE_EXACT));
+    (void)sn_runtime_shutdown(rt, SN_NOWAIT);
+    sn_runtime_destroy(rt);
+}
+
 /* One block of memory: at its beginning a handle, behind it the stack of the thread that asks. */
 enum { ASKER_STACK_BYTES = 1 << 20 };
 

@@ -344,6 +344,39 @@ TEST(a_thread_gets_at_least_the_stack_it_asked_for)
     }
 }
 
+struct stander {
+    SNI_ATOMIC(uintptr_t) sp;
+    SNI_ATOMIC(uint32_t) may_go;
+    uintptr_t own_low;
+};
+
+static void stand(void *arg)
+{
+    struct stander *s = arg;
+    CHECK_EQ(sni_plat_thread_stack(NULL, &s->own_low), 0);
+    sni_atomic_store(&s->sp, (uintptr_t)__builtin_frame_address(0), release); /* to the other */
+    while (sni_atomic_load(&s->may_go, acquire) == 0)
+        sni_plat_thread_yield();
+}
+
+TEST(where_the_stack_of_a_thread_begins_it_knows_itself_and_others_do)
+{
+    enum { STACK_BYTES = 256 << 10 };
+    struct stander s = {.own_low = 0};
+    struct sni_thread t;
+    uintptr_t low = 0, mine = 0, sp;
+    CHECK_EQ(sni_plat_thread_start(&t, stand, &s, NULL, STACK_BYTES), 0);
+    while ((sp = sni_atomic_load(&s.sp, acquire)) == 0)
+        sni_plat_thread_yield();
+    CHECK_EQ(sni_plat_thread_stack(&t, &low), 0);
+    CHECK_EQ(sni_plat_thread_stack(NULL, &mine), 0);
+    sni_atomic_store(&s.may_go, 1, release);
+    CHECK_EQ(sni_plat_thread_join(&t), 0);
+    CHECK_EQ(low, s.own_low);
+    CHECK(low < sp && sp - low < 2 * STACK_BYTES);
+    CHECK(mine < (uintptr_t)__builtin_frame_address(0) && mine != low);
+}
+
 TEST(a_thread_whose_stack_cannot_be_had_is_refused_and_nothing_stays)
 {
     static const size_t sizes[] = {SIZE_MAX / 4, SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX};

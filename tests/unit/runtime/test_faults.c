@@ -218,13 +218,15 @@ static uint64_t fail_all_of_a_life(const sn_runtime_options *opts)
     }
 }
 
-TEST(a_runtime_that_gets_no_address_space_is_refused, .limit_s = 60)
+/* It needs none before it has tasks, if others have been there and left the region. */
+TEST(a_runtime_that_gets_no_address_space_is_refused_or_its_fibers_are, .limit_s = 60)
 {
     CHECK_GE(fail_all_of_a_life(&single), 33);
     CHECK_GE(fail_all_of_a_life(&two), 6);
     faulty_at(FAULTY_MMAP, 1, true);
-    CHECK_EQ(run_scenario(&two, 0).created, -ENOMEM);
+    struct seen seen = run_scenario(&two, 0);
     CHECK(faulty_end());
+    CHECK(seen.created == -ENOMEM || seen.ran == -ENOMEM);
 }
 
 /* ---- the first runtime of a process ---------------------------------------------------------- */

@@ -11,7 +11,9 @@
 #include <sinew/local.h>
 #include <sinew/select.h>
 
+#include <stdint.h>
 #include <string.h>
+#include <unwind.h>
 
 typedef struct unlucky {
     sn_coro coro;
@@ -168,4 +170,54 @@ TASK_TEST(a_panic_that_is_caught_inside_of_a_poll_leaves_the_select_around_it_al
     check_left(&inner);
     check_left(&place);
     return 0;
+}
+
+/* ---- what leaves a poll that is no panic ------------------------------------------------------ */
+
+struct walk {
+    uintptr_t driver; /* where the frame of whoever drives the runtime is */
+    int frames;
+    bool met_driver;
+    _Unwind_Reason_Code end;
+};
+
+static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *arg)
+{
+    struct walk *walk = arg;
+    walk->frames++;
+    walk->met_driver = walk->met_driver || _Unwind_GetCFA(context) >= walk->driver;
+    return _URC_NO_REASON;
+}
+
+typedef struct walker {
+    sn_coro coro;
+    struct walk *walk;
+} walker;
+
+SN_CORO(walker, self)
+{
+    SN_BEGIN(self);
+    self->walk->end = _Unwind_Backtrace(look_at_frame, self->walk);
+    SN_END();
+}
+
+static int join_walker(void *arg)
+{
+    walker w = {.walk = arg};
+    return sn_join(sn_spawn_future(SN_START(walker, &w), &w), NULL);
+}
+
+/* A coroutine is polled on the stack of the thread that drives the runtime. An exception that
+ * leaves the poll finds nobody there who would catch it, and terminates, as in a fiber. */
+TEST(who_unwinds_from_a_poll_does_not_come_to_whoever_drives_the_runtime)
+{
+    sn_runtime *rt = NULL;
+    struct walk walk = {.driver = (uintptr_t)__builtin_frame_address(0)};
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.single_threaded = true}), 0);
+    CHECK_EQ(sn_runtime_block_on(rt, join_walker, &walk), 0);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    sn_runtime_destroy(rt);
+    CHECK_EQ(walk.end, _URC_END_OF_STACK);
+    CHECK_GE(walk.frames, 3);
+    CHECK(!walk.met_driver);
 }
