@@ -23,13 +23,14 @@ struct sleeper {
 };
 
 static struct sni_wheel wheel;
+static struct sni_wheel_slots slots;
 static struct sleeper *sleepers;
 static int64_t *deadlines; /* of the first, the second, ... timer that is inserted */
 static uint32_t *shuffled; /* the numbers of all sleepers in random order */
 
 static void empty_wheel(void)
 {
-    sni_wheel_init(&wheel, 0, ms);
+    sni_wheel_init(&wheel, &slots, 0, ms);
     for (uint32_t i = 0; i < TIMERS; i++)
         sni_timer_init(&sleepers[i].timer);
 }

@@ -8,7 +8,7 @@
  * small and bursts return.
  *
  * A chunk is cut into records piece by piece, and a piece is made memory as a whole, since its list
- * is written at once. The first piece of a class has two pages, each further one is twice as large,
+ * is written at once. The first piece of a class has one page, each further one is twice as large,
  * up to a chunk: who has a few tasks pays for a few, and who has a million makes a system call for
  * each 64 KiB. What is not cut yet looks like a record that is dead.
  *
@@ -32,7 +32,7 @@
 
 enum {
     CHUNK_BYTES = SNI_ARENA_CHUNK_BYTES,
-    PIECE_BYTES_LEAST = 8 << 10,
+    PIECE_BYTES_LEAST = 4 << 10,
     BATCH = 64,      /* records that change hands at once                       */
     BATCH_FIRST = 8, /* the first time; then twice as many as the last          */
     CACHED_MAX = SNI_RECORDS_CACHED_MAX,

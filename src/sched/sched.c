@@ -21,7 +21,7 @@
 
 enum {
     IDS_AT_ONCE = 1024, /* task numbers that a worker takes at once        */
-    CELLS_FIRST = 64,   /* of a worker's ring; the others when they are needed */
+    CELLS_FIRST = 16,   /* of a worker's ring; the others when they are needed */
 };
 
 /* ---- records and numbers ---------------------------------------------------------------- */
@@ -409,32 +409,40 @@ static int start_threads(struct sni_sched *sched)
 static void free_memory(struct sni_sched *sched)
 {
     free(sched->workers);
-    free(sched->cells);
-    free(sched->victims);
     free(sched->marks);
     sched->workers = NULL;
     sni_stack_pool_finish(&sched->stacks);
 }
 
-/* The workers, their queues, the lists of their victims, and the table of marks. */
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + SNI_SCHED_LINE_BYTES - 1) / SNI_SCHED_LINE_BYTES * SNI_SCHED_LINE_BYTES;
+}
+
+/* The workers, their queues, their wheels' slots, the lists of their victims, and the table of
+ * marks. What is touched at once stands together, and then what few runtimes touch all of. */
 static int get_memory(struct sni_sched *sched)
 {
-    size_t n = sched->workers_n;
-    size_t cells_bytes = n * sched->config.queue_capacity * sizeof(sni_runq_cell);
-    cells_bytes = (cells_bytes + SNI_SCHED_LINE_BYTES - 1) / SNI_SCHED_LINE_BYTES;
-    sched->workers = aligned_alloc(SNI_SCHED_LINE_BYTES, n * sizeof(struct sni_worker));
-    sched->cells = aligned_alloc(SNI_SCHED_LINE_BYTES, cells_bytes * SNI_SCHED_LINE_BYTES);
-    sched->victims = malloc(n * n * sizeof(uint16_t));
-    bool measures = sched->config.measure_stacks;
+    const size_t n = sched->workers_n;
+    const size_t workers_bytes = n * sizeof(struct sni_worker);
+    const size_t victims_bytes = whole_lines(n * n * sizeof(uint16_t));
+    const size_t cells_bytes =
+        whole_lines(n * sched->config.queue_capacity * sizeof(sni_runq_cell));
+    const size_t slots_bytes = n * sizeof(struct sni_wheel_slots);
+    char *block = aligned_alloc(SNI_SCHED_LINE_BYTES,
+                                workers_bytes + victims_bytes + cells_bytes + slots_bytes);
+    const bool measures = sched->config.measure_stacks;
     if (measures)
         sched->marks = malloc(sizeof(*sched->marks));
-    if (sched->workers == NULL || sched->cells == NULL || sched->victims == NULL ||
-        (measures && sched->marks == NULL)) {
+    sched->workers = (struct sni_worker *)(void *)block;
+    if (block == NULL || (measures && sched->marks == NULL)) {
         free_memory(sched);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < n; i++)
-        memset(&sched->workers[i], 0, offsetof(struct sni_worker, clockwork));
+    sched->victims = (uint16_t *)(void *)(block + workers_bytes);
+    sched->cells = (sni_runq_cell *)(void *)((char *)sched->victims + victims_bytes);
+    sched->slots = (struct sni_wheel_slots *)(void *)((char *)sched->cells + cells_bytes);
+    memset(block, 0, workers_bytes);
     if (measures)
         sni_highwater_init(sched->marks);
     return 0;

@@ -132,8 +132,7 @@ struct sni_worker {
     struct sni_thread thread;
     uint16_t *victims; /* immutable: all others, the near ones first                  */
     unsigned near_n;   /* immutable                                                   */
-    struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch. The
-                                       last, since the end of it is not touched without timers */
+    struct sni_clockwork clockwork; /* anybody clears alarms, and rings them, see idle_watch */
 };
 
 /* What a worker does that has asked whether all are asleep for good. */
@@ -202,13 +201,14 @@ struct sni_sched {
     struct sni_mutex inspection;     /* held by who looks at tasks that wait (task.h)       */
     SNI_ATOMIC(uint32_t) can_hush;   /* there is a fence in all threads, see hurry.c        */
     bool has_counter;                /* immutable: deadlines are made by it, see quick.h     */
-    bool sees_crowds;           /* immutable: workers ask who wants their processor, see spin.h;
+    bool sees_crowds;              /* immutable: workers ask who wants their processor, see spin.h;
                                         not under valgrind, where no two runs would be alike  */
-    unsigned workers_n;         /* immutable                                           */
-    unsigned started;           /* threads that run                                    */
-    struct sni_worker *workers; /* immutable; an array                                 */
-    sni_runq_cell *cells;       /* the workers' queues                                 */
-    uint16_t *victims;          /* the workers' lists                                  */
+    unsigned workers_n;            /* immutable                                           */
+    unsigned started;              /* threads that run                                    */
+    struct sni_worker *workers;    /* immutable; an array, in one block with what follows: */
+    sni_runq_cell *cells;          /* the workers' queues                                 */
+    struct sni_wheel_slots *slots; /* of their wheels                                   */
+    uint16_t *victims;             /* the workers' lists                                  */
 };
 
 /* Make a scheduler and start its threads.

@@ -98,7 +98,8 @@ void sni_world_init(struct sni_worker *w)
 {
     /* relaxed: no other thread yet. Virtual time begins at a second: 0 is SN_NOWAIT */
     sni_atomic_store(&w->virtual_ns, SN_S(1), relaxed);
-    sni_clockwork_init(&w->clockwork, now_of(w), w->sched->config.tick_ns);
+    sni_clockwork_init(&w->clockwork, &w->sched->slots[w->index], now_of(w),
+                       w->sched->config.tick_ns);
     if (w->sched->has_counter)
         sni_quick_begin(&w->clockwork.quick);
     sni_spin_init(&w->spin);

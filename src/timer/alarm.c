@@ -41,11 +41,12 @@ enum {
     RINGS_AT_ONCE = 64, /* then others get the lock */
 };
 
-void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_ns)
+void sni_clockwork_init(struct sni_clockwork *cw, struct sni_wheel_slots *slots, int64_t now_ns,
+                        int64_t tick_ns)
 {
-    memset(cw, 0, offsetof(struct sni_clockwork, wheel)); /* which has parts that nobody touches */
+    memset(cw, 0, sizeof(*cw));
     sni_clockwork_note_next_(cw, INT64_MAX);
-    sni_wheel_init(&cw->wheel, now_ns, tick_ns);
+    sni_wheel_init(&cw->wheel, slots, now_ns, tick_ns);
 }
 
 /* ---- alarms ----------------------------------------------------------------------------- */

@@ -29,7 +29,9 @@ struct sni_alarm {
     void (*ring)(struct sni_alarm *alarm);
 };
 
-void sni_clockwork_init(struct sni_clockwork *cw, int64_t now_ns, int64_t tick_ns);
+/* `slots` are the wheel's, and need no initial value. */
+void sni_clockwork_init(struct sni_clockwork *cw, struct sni_wheel_slots *slots, int64_t now_ns,
+                        int64_t tick_ns);
 
 /* Prepare an alarm that is not set. */
 static inline void sni_alarm_init(struct sni_alarm *alarm, void (*ring)(struct sni_alarm *alarm))

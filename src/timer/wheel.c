@@ -168,7 +168,8 @@ static void advance(struct sni_wheel *wheel, uint64_t tick)
     wheel->tick_ = tick;
 }
 
-void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns)
+void sni_wheel_init(struct sni_wheel *wheel, struct sni_wheel_slots *slots, int64_t now_ns,
+                    int64_t tick_ns)
 {
     sni_assert(tick_ns > 0, "a timer wheel needs a tick that is longer than nothing");
     unsigned shift = 0;
@@ -185,6 +186,7 @@ void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns)
     wheel->count_ = 0;
     wheel->far_ticks_ = 0;
     wheel->ready_ = 0;
+    wheel->lists_ = slots->lists;
     for (size_t level = 0; level < SNI_WHEEL_LEVELS; level++)
         wheel->occupied_[level] = 0;
     sni_list_init(&wheel->far_);

@@ -41,9 +41,13 @@ struct sni_timer {
     int64_t at_ns;        /* as given to sni_wheel_add; read only         */
 };
 
-/* Some 6 KB, most of it at the end and not touched before a timer needs it. It holds lists, so it
- * may not move once it is initialised; it owns nothing, so it needs no end, but a timer that is
- * still armed must not be touched once the wheel is gone. */
+/* The slots: 6 KB, which are not touched before a timer needs them. */
+struct sni_wheel_slots {
+    struct sni_list lists[SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS];
+};
+
+/* It holds lists, so it may not move once it is initialised; it owns nothing, so it needs no end,
+ * but a timer that is still armed must not be touched once the wheel, or its slots, are gone. */
 struct sni_wheel {
     uint64_t now_;  /* the last time told, biased (wheel.c)                                  */
     uint64_t tick_; /* the tick in which that is: what was due up to it is in the list `due` */
@@ -56,12 +60,14 @@ struct sni_wheel {
     size_t ready_;       /* levels whose lists are initialised: the lowest ones                */
     uint64_t occupied_[SNI_WHEEL_LEVELS]; /* a bit per list of a level that is not empty       */
     struct sni_list far_, never_, due_;
-    struct sni_list lists_[SNI_WHEEL_LEVELS * SNI_WHEEL_SLOTS];
+    struct sni_list *lists_; /* of the slots */
 };
 
-/* An empty wheel, at `now_ns`. `tick_ns`, which is positive, is rounded up to a power of two (a
- * millisecond becomes 1.048576 ms), so that nothing is ever divided; 2^62 is the largest. */
-void sni_wheel_init(struct sni_wheel *wheel, int64_t now_ns, int64_t tick_ns);
+/* An empty wheel over `slots`, which need no initial value, at `now_ns`. `tick_ns`, which is
+ * positive, is rounded up to a power of two (a millisecond becomes 1.048576 ms), so that nothing is
+ * ever divided; 2^62 is the largest. */
+void sni_wheel_init(struct sni_wheel *wheel, struct sni_wheel_slots *slots, int64_t now_ns,
+                    int64_t tick_ns);
 
 /* The length of a tick as rounded by sni_wheel_init. */
 int64_t sni_wheel_tick_ns(const struct sni_wheel *wheel);
@@ -204,7 +210,7 @@ static inline bool sni_wheel_remove(struct sni_wheel *wheel, struct sni_timer *t
     sni_list_remove(&timer->link);
     wheel->count_--;
     uintptr_t at = (uintptr_t)prev - (uintptr_t)wheel->lists_;
-    if (at < sizeof(wheel->lists_)) { /* it was the first, behind a head */
+    if (at < sizeof(struct sni_wheel_slots)) { /* it was the first, behind a head */
         size_t index = at / sizeof(wheel->lists_[0]);
         if (next == prev) /* and alone */
             wheel->occupied_[index / SNI_WHEEL_SLOTS] &= ~(UINT64_C(1) << index % SNI_WHEEL_SLOTS);

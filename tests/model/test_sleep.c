@@ -17,6 +17,7 @@
 enum { AT_NS = 10, POLLS_MAX = 8 };
 
 static struct sni_clockwork cw;
+static struct sni_wheel_slots slots;
 static struct sni_exec exec;
 static sn_sleep_state state;
 static struct sni_parker parker;
@@ -52,7 +53,7 @@ static const sn_waker_vtable vtable = {
 static void reset(void)
 {
     static const struct sni_exec_ops ops = {.resumes_late = false};
-    sni_clockwork_init(&cw, 0, 1);
+    sni_clockwork_init(&cw, &slots, 0, 1);
     exec = (struct sni_exec){.ops = &ops, .clockwork = &cw};
     sni_parker_init(&parker);
     before_the_ring = (struct model_data){0};

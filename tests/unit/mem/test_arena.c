@@ -156,7 +156,7 @@ static char *chunk_of(const struct sni_record *record)
 
 TEST(few_records_cost_few_pages_and_many_come_by_the_chunk)
 {
-    enum { BYTES = 192, PER_CHUNK = SNI_ARENA_CHUNK_BYTES / BYTES, SOME = 8 << 10 };
+    enum { BYTES = 192, PER_CHUNK = SNI_ARENA_CHUNK_BYTES / BYTES, SOME = 4 << 10 };
     begin();
     static struct sni_record *r[PER_CHUNK + 1];
     CHECK_EQ(sni_record_get(&cache, BYTES, &r[0]), 0);

@@ -172,7 +172,7 @@ TASK_TEST(a_panic_that_is_caught_inside_of_a_poll_leaves_the_select_around_it_al
     return 0;
 }
 
-/* ---- what leaves a poll that is no panic ------------------------------------------------------ */
+/* ---- what leaves a poll that is no panic ----------------------------------------------------- */
 
 struct walk {
     uintptr_t driver; /* where the frame of whoever drives the runtime is */

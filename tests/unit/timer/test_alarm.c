@@ -20,10 +20,11 @@ static void ring(struct sni_alarm *alarm)
 }
 
 static struct sni_clockwork cw;
+static struct sni_wheel_slots slots;
 
 static void begin(void)
 {
-    sni_clockwork_init(&cw, 1000, 1);
+    sni_clockwork_init(&cw, &slots, 1000, 1);
 }
 
 TEST(an_alarm_rings_once_when_its_time_has_come)
@@ -113,7 +114,7 @@ TEST(an_alarm_alone_is_waited_for_until_the_very_tick_at_which_it_rings)
     static const int64_t far_ns[] = {1, 63, 64, 65, 4096, 300000, INT64_C(1) << 43};
     for (size_t i = 0; i < sizeof(far_ns) / sizeof(far_ns[0]); i++) {
         struct bell b = {.rung = 0};
-        sni_clockwork_init(&cw, 1000, 64);
+        sni_clockwork_init(&cw, &slots, 1000, 64);
         sni_alarm_init(&b.alarm, ring);
         sni_alarm_set(&b.alarm, &cw, 1000 + far_ns[i]);
         int64_t next_ns = sni_clockwork_next(&cw);
@@ -171,7 +172,7 @@ TEST(who_sleeps_by_the_next_time_rings_nothing_late)
     struct sni_rand rand;
     int64_t now_ns = 1000;
     sni_rand_init(&rand, 7);
-    sni_clockwork_init(&cw, now_ns, TICK_NS);
+    sni_clockwork_init(&cw, &slots, now_ns, TICK_NS);
     for (int i = 0; i < BELLS; i++)
         sni_alarm_init(&bells[i].alarm, ring);
     for (int step = 0; step < STEPS; step++) {

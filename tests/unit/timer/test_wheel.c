@@ -10,11 +10,12 @@
 enum { MS = 1 << 20 }; /* a millisecond as the wheel rounds it */
 
 static struct sni_wheel wheel;
+static struct sni_wheel_slots slots;
 static struct sni_timer t[300];
 
 static void begin(int64_t now_ns, int64_t tick_ns)
 {
-    sni_wheel_init(&wheel, now_ns, tick_ns);
+    sni_wheel_init(&wheel, &slots, now_ns, tick_ns);
     for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
         sni_timer_init(&t[i]);
 }
@@ -60,7 +61,7 @@ TEST(a_level_of_a_wheel_is_not_touched_before_a_timer_needs_it)
 {
     for (int level = 0; level < SNI_WHEEL_LEVELS; level++) {
         int found = 0;
-        memset(&wheel, 0x55, sizeof(wheel));
+        memset(&slots, 0x55, sizeof(slots));
         begin(0, 1);
         CHECK_EQ(run(1), 0);
         sni_wheel_each(&wheel, count, &found);
@@ -68,8 +69,8 @@ TEST(a_level_of_a_wheel_is_not_touched_before_a_timer_needs_it)
         sni_wheel_add(&wheel, &t[0], 5 * power(level));
         sni_wheel_each(&wheel, count, &found);
         CHECK_EQ(found, 1);
-        const char *untouched = (const char *)&wheel.lists_[(level + 1) * SNI_WHEEL_SLOTS];
-        for (; untouched < (const char *)(&wheel + 1); untouched++)
+        const char *untouched = (const char *)&slots.lists[(level + 1) * SNI_WHEEL_SLOTS];
+        for (; untouched < (const char *)(&slots + 1); untouched++)
             CHECK_EQ(*untouched, 0x55);
         CHECK_PTR_EQ(sni_wheel_pop(&wheel, 5 * power(level)), &t[0]);
     }

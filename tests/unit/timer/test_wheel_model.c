@@ -41,6 +41,7 @@ struct entry {
 struct model {
     struct sni_rand rand;
     struct sni_wheel wheel;
+    struct sni_wheel_slots slots;
     uint64_t tick_ns;
     uint64_t now;
     uint64_t additions;
@@ -81,7 +82,7 @@ static uint64_t power(struct model *m)
 
 static void model_init(struct model *m, int64_t now_ns, int64_t tick_ns)
 {
-    sni_wheel_init(&m->wheel, now_ns, tick_ns);
+    sni_wheel_init(&m->wheel, &m->slots, now_ns, tick_ns);
     m->tick_ns = 1;
     while (m->tick_ns < (uint64_t)tick_ns && m->tick_ns < UINT64_C(1) << 62)
         m->tick_ns *= 2;
@@ -474,11 +475,12 @@ static int by_tick_and_number(const void *a, const void *b)
 static void in_order_of_a_sort(bool jump)
 {
     struct sni_wheel *wheel = malloc(sizeof(*wheel));
+    struct sni_wheel_slots *slots = malloc(sizeof(*slots));
     struct sorted *all = malloc(sizeof(*all) * MANY);
     struct sorted **order = malloc(sizeof(struct sorted *) * MANY);
     struct sni_rand rand;
     sni_rand_init(&rand, test_seed());
-    sni_wheel_init(wheel, 0, 1024);
+    sni_wheel_init(wheel, slots, 0, 1024);
     for (int i = 0; i < MANY; i++) {
         int64_t at = 1 + (int64_t)(sni_rand_next64(&rand) >> 4 >> sni_rand_below(&rand, 56));
         all[i].number = i;
@@ -505,6 +507,7 @@ static void in_order_of_a_sort(bool jump)
     CHECK_EQ(sni_wheel_count(wheel), 0);
     free(order);
     free(all);
+    free(slots);
     free(wheel);
 }
 
