@@ -189,10 +189,16 @@ static bool outwait(struct sni_worker *w, int64_t now_ns, int64_t ns, struct pat
     return hurried;
 }
 
-/* Do the others' queues not move at all, from the last look on? Mostly so for one who was woken for
- * the sake of a task that waits behind a long one: it should not wait longer than it must. */
-static bool stand_still(struct sni_worker *w, int64_t now_ns)
+/* Do the others' queues not move, or hardly? Mostly so for one who was woken for the sake of a task
+ * that waits behind a long one, and should not wait longer than it must. That was some microseconds
+ * ago, in which who is hurried moves oftener than `moved`, all that was seen since it fell asleep.
+ * Who was not woken has to stay and look. */
+static bool stand_still(struct sni_worker *w, int64_t now_ns, uint32_t moved)
 {
+    bool was_woken = w->was_woken;
+    w->was_woken = false;
+    if (was_woken && moved < MOVES_LEAST)
+        return true;
     let_pass(w, now_ns + STILL_NS, false);
     return moves_of_watched(w) == w->moves_seen;
 }
@@ -202,11 +208,12 @@ bool sni_worker_let_hurry(struct sni_worker *w, bool shy)
     int64_t now_ns = sni_plat_now_ns();
     /* They were before, perhaps when we slept and they had our processor: then there is no need to
      * find that out. */
+    uint32_t seen = w->moves_seen;
     bool were = is_hurried(w, now_ns);
     bool due = sni_world_is_due(w);
     if (shy && (due || !were))
         return false; /* it would have to spin */
-    if (!were && stand_still(w, now_ns))
+    if (!were && stand_still(w, now_ns, w->moves_seen - seen))
         return false;
     int64_t ns = were ? HUSH_NS : LOOK_NS;
     if (due)

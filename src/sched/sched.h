@@ -87,6 +87,7 @@ struct sni_worker {
     bool searching;            /* accounted as searching, see idle.h                    */
     bool all_first;            /* the queue of all came before the inbox, the last time  */
     bool tastes;               /* as a searcher: takes one task, see hurry.c             */
+    bool was_woken;            /* as a searcher: from a real sleep, see hurry.c           */
     struct sni_worker *tasted; /* whose, if it has been busy since; else NULL            */
     bool time_passed;          /* of a turn on virtual time: once in each               */
     bool turn_begins;          /* nothing was looked at in it                           */

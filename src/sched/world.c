@@ -48,6 +48,7 @@ enum {
     WATCH_ROUNDS = 20,        /* without anybody busy, before watching ends               */
     SHORT_NS = 100000,        /* a sleep that should have been a spin                     */
     SHORT_WAKE_NS = 30000,    /* likewise, if another worker ended it                     */
+    REAL_SLEEP_NS = 20000,    /* then the kernel had us, and took some time to bring us back */
     DOUBT_NS = 1000000,       /* until it is asked again whether all are asleep; then     */
     DOUBT_GROWTH = 4,         /* as much longer, and                                      */
     DOUBTS = 7,               /* that often: 5.5 s in all                                 */
@@ -332,6 +333,7 @@ static void sleep_until(struct sni_worker *w, int64_t until_ns)
     }
     int64_t slept_ns;
     bool woken = wait_until(w, until_ns, &slept_ns);
+    w->was_woken = woken && slept_ns >= REAL_SLEEP_NS;
     if (slept_ns < (woken ? SHORT_WAKE_NS : SHORT_NS))
         sni_spin_slept_short(woken ? &w->hunt : &w->spin);
 }
