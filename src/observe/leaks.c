@@ -30,6 +30,7 @@
  * stands, and old words below that are not looked at. */
 #include "observe/leaks.h"
 
+#include "plat/clock.h"
 #include "plat/memory.h"
 #include "plat/self.h"
 #include "runtime/deadlock.h"
@@ -40,6 +41,7 @@
 #include <string.h>
 
 enum {
+    PATIENCE_NS = 2000000000, /* with a thread that is on its way to a join */
     FORGET_BYTES = 6 << 10,
     HAVERS_TOLD = 4, /* by name; more are counted only */
 };
@@ -377,18 +379,23 @@ static void sort_out(struct sni_leaks *l)
     l->things_n = n;
 }
 
-/* Do we know where all threads are? */
-static bool is_alone(const struct sni_leaks *l)
+/* Do we know where all threads are?
+ *
+ * Returns  0, -EBUSY, or -EAGAIN: no, but one that has called sn_runtime_block_on has yet to come
+ *          to its join, or to come back from it */
+static int know_threads(const struct sni_leaks *l)
 {
     const struct sni_sched *sched = l->snap.sched;
-    unsigned known = 1;
+    unsigned known = 1, callers = 0;
     if (!sched->config.single_threaded) {
         /* relaxed: those that count have stood still for long */
-        uint32_t callers = sni_atomic_load(&sched->callers, relaxed);
+        callers = sni_atomic_load(&sched->callers, relaxed);
         known = sched->workers_n + (l->joining < callers ? l->joining : callers) +
                 sni_atomic_load(&sched->forever, relaxed) + (sni_exec_current() == NULL);
     }
-    return sni_plat_threads_beside(known) == 0;
+    if (sni_plat_threads_beside(known) == 0)
+        return 0;
+    return l->joining < callers ? -EAGAIN : -EBUSY;
 }
 
 /* Nothing moves. */
@@ -407,8 +414,8 @@ static int judge(struct sni_leaks *l)
     skip_own(l);
     skip_below_threads(l);
     skip_locks(l);
-    if (l->rc == 0 && !is_alone(l))
-        l->rc = -EBUSY;
+    if (l->rc == 0)
+        l->rc = know_threads(l);
     if (l->rc == 0)
         l->rc = sni_search_all(&l->search);
     if (l->rc < 0)
@@ -551,8 +558,15 @@ int sn_leaks(sn_runtime *rt, sn_stuck_fn *tell, void *arg)
     if (sched == NULL)
         return -EINVAL;
     SNI_SPILL_REGISTERS();
+    const int64_t until_ns = sni_plat_now_ns() + PATIENCE_NS;
+    int rc; /* no tail call of what follows: our frame has the registers */
+    for (unsigned round = 0;; round++) {
+        forget();
+        rc = look_and_tell(sched, tell, arg);
+        if (rc != -EAGAIN || sni_plat_now_ns() >= until_ns)
+            break;
+        sni_plat_back_off(round);
+    }
     forget();
-    int rc = look_and_tell(sched, tell, arg); /* no tail call: our frame has the registers */
-    forget();
-    return rc;
+    return rc == -EAGAIN ? -EBUSY : rc;
 }

@@ -3,6 +3,7 @@
  * themselves only, or to others of that kind. And as soon as anybody else knows of it, they are
  * not. */
 #include "base/compiler.h"
+#include "runtime/runtime.h"
 #include "unit/observe/leaking.h"
 #include "unit/observe/said.h"
 
@@ -741,6 +742,29 @@ TEST(who_is_known_below_the_stack_of_the_thread_that_asks_is_not_leaked)
     (void)sn_runtime_shutdown(asker->rt, SN_NOWAIT);
     sn_runtime_destroy(asker->rt);
     free(asker);
+}
+
+static int ask_at_once(void *arg)
+{
+    (void)arg;
+    struct found found = {.n = 0};
+    return sn_leaks(NULL, note, &found);
+}
+
+/* sn_runtime_block_on asks for a task and joins it, but its thread may have to wait for a processor
+ * in between. Here it takes its time. */
+TEST(a_thread_that_has_yet_to_come_to_its_join_is_waited_for)
+{
+    sn_runtime *rt = NULL;
+    CHECK_EQ(sn_runtime_create(&rt, &(sn_runtime_options){.workers = 2}), 0);
+    struct sni_sched *sched = sni_runtime_sched(rt);
+    sni_atomic_fetch_add(&sched->callers, 1, relaxed);
+    sn_task *task = sn_runtime_spawn(rt, ask_at_once, NULL);
+    CHECK_EQ(usleep(50 * 1000), 0);
+    CHECK_EQ(sn_join(task, NULL), 0);
+    sni_atomic_fetch_sub(&sched->callers, 1, release);
+    CHECK_EQ(sn_runtime_shutdown(rt, SN_FOREVER), 0);
+    sn_runtime_destroy(rt);
 }
 
 static void *wait_for_end(void *arg)
