@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A million tasks alive at once (R51, R3): fibers with guarded stacks at the system's stock limit
- * of mappings, and coroutine tasks; and what each of them costs. */
+ * of mappings, and coroutine tasks; a hundred runtimes (R2); and what each of them costs. */
 #include "harness.h"
 #include "stress/gate.h"
 
@@ -148,4 +148,42 @@ TEST(a_million_coroutine_tasks_sleep_at_once_at_160_bytes_and_a_frame, .limit_s 
     wakers = malloc(sizeof(*wakers) * MILLION);
     run_million(a_million_coroutines, &(sn_runtime_options){.workers = 2});
     free(wakers);
+}
+
+/* ---- runtimes --------------------------------------------------------------------------- */
+
+static size_t anonymous_bytes(void)
+{
+    char *text =
+        read_file("/proc/self/smaps_rollup"); /* exact, where VmRSS is counted in batches */
+    size_t kb = (size_t)atol(strstr(text, "Anonymous:") + 10);
+    free(text);
+    return kb << 10;
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Two pages of structures and a stack are three; alone in its page, the end of a block is a fourth.
+ * Exact figures, also of runtimes with threads: bench, micro_runtime. */
+TEST(a_hundred_single_threaded_runtimes_cost_a_few_pages_each)
+{
+    enum { RUNTIMES = 100, MOST_BYTES = 16 << 10 };
+    const sn_runtime_options opts = {.single_threaded = true, .io = SN_IO_POLL};
+    sn_runtime *rt[RUNTIMES + 1];
+    size_t before = 0;
+    for (int i = 0; i <= RUNTIMES; i++) {
+        CHECK_EQ(sn_runtime_create(&rt[i], &opts), 0);
+        CHECK_EQ(sn_runtime_block_on(rt[i], do_nothing, NULL), 0);
+        if (i == 0)
+            before = anonymous_bytes(); /* the first has what is the process's */
+    }
+    size_t each = (anonymous_bytes() - before) / RUNTIMES;
+    printf("a hundred runtimes: %zu bytes each\n", each);
+    CHECK_LE(each, MOST_BYTES);
+    for (int i = 0; i <= RUNTIMES; i++)
+        sn_runtime_destroy(rt[i]);
 }
