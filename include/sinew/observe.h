@@ -82,7 +82,9 @@ SN_API int sn_deadlocks(sn_runtime *rt, sn_stuck_fn *tell, void *arg);
  *
  * Wants some 16 KiB of stack, of which the default has enough.
  *
- * Suspends: no, but other tasks stand still.   Threads: any; `rt` must not be shut down meanwhile.
+ * Suspends: no, but other tasks stand still; and its thread sleeps, for two seconds at most, while
+ * another has called sn_runtime_block_on and not yet come to wait there.
+ * Threads: any; `rt` must not be shut down meanwhile.
  * Returns  the number of tasks
  *          -EINVAL   `rt` is NULL, and the caller is no task
  *          -EBUSY    the process has threads that are neither the runtime's nor wait for it in
