@@ -25,7 +25,7 @@ typedef struct sn_runtime sn_runtime;
 
 /* How workers wait for descriptors (R80). */
 typedef enum sn_io_driver {
-    SN_IO_AUTO,  /* the best there is */
+    SN_IO_AUTO,  /* the best there is; not io_uring under valgrind, which cannot see into a ring */
     SN_IO_URING, /* Linux's io_uring  */
     SN_IO_EPOLL,
     SN_IO_POLL,

@@ -10,9 +10,14 @@
  * to give it up again takes about 100 us, and a runtime that does no I/O owes nothing. So workers
  * of one runtime may differ, if the last ring was refused for want of memory; a file can do with
  * that, since only drivers that keep registrations are its home. A driver that was asked for by
- * name is tried at once, so that whoever asks learns that he cannot have it. */
+ * name is tried at once, so that whoever asks learns that he cannot have it.
+ *
+ * Nor is there io_uring under valgrind, unless it is asked for: valgrind does not see what the
+ * kernel writes for a ring, and takes what was received for uninitialised; and it stops all threads
+ * while one sleeps in a ring. */
 #include "runtime/drivers.h"
 
+#include "fiber/sanitize.h"
 #include "io/epoll/epoll.h"
 #include "io/poll/poll.h"
 #include "io/uring/uring.h"
@@ -85,13 +90,21 @@ static void tell(struct sni_driver_choice *choice, int refused, int rc)
         fprintf(stderr, "sinew: no %s here (%s)\n", drivers[refused].name, strerror(-rc));
 }
 
+/* Make one that nobody has asked for by name. */
+static int make_unasked(const struct sni_driver_choice *choice, int which, struct sni_driver **out)
+{
+    if (which == SN_IO_URING && sni_valgrind_active())
+        return -ENOTSUP;
+    return drivers[which].make(choice, out);
+}
+
 int sni_make_driver(void *arg, struct sni_driver **out)
 {
     struct sni_driver_choice *choice = arg;
     if (choice->asked != SN_IO_AUTO)
         return drivers[choice->asked].make(choice, out);
     for (int i = SN_IO_URING; i < SN_IO_POLL; i++) {
-        int rc = drivers[i].make(choice, out);
+        int rc = make_unasked(choice, i, out);
         if (rc == 0)
             return 0;
         tell(choice, i, rc);

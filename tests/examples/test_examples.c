@@ -29,6 +29,38 @@ TEST(every_example_prints_what_its_expected_file_says, .limit_s = 180)
     each_source("examples/[0-9][0-9]_*.c", 9, run_example, NULL);
 }
 
+/* R52: stacks that change are no errors, nor is what sockets receive, with whatever driver is
+ * chosen there. It ends, too: a thread that sleeps must not stop the others. */
+TEST(examples_have_no_errors_under_valgrind, .limit_s = 180)
+{
+    static const char *const names[] = {"06_spawn",       "08_panic",          "10_sleep",
+                                        "11_echo_server", "16_coroutine_echo", "20_worker_pool"};
+    require_tool("valgrind", "test");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct command c = run_command("timeout -k 1 25 valgrind -q --error-exitcode=99 "
+                                       "%s/examples/%s < /dev/null",
+                                       build_path(), names[i]);
+        if (c.status != 0)
+            FAIL("%s ended with %d:\n%s", names[i], c.status, c.output);
+        command_finish(&c);
+    }
+}
+
+/* R50: from where a fiber panics to its beginning, and there is an end. */
+TEST(a_debugger_walks_the_stack_of_a_fiber_to_its_beginning, .limit_s = 60)
+{
+    require_tool("gdb", "test");
+    struct command c = run_command("gdb -nx -q -batch -ex 'set debuginfod enabled off' "
+                                   "-ex 'break sn_panic' -ex run -ex bt %s/examples/08_panic",
+                                   build_path());
+    CHECK_STR_HAS(c.output, "in divide (");
+    CHECK_STR_HAS(c.output, "in fiber_main (");
+    CHECK_STR_HAS(c.output, "in sni_context_start (");
+    CHECK(strstr(c.output, "Backtrace stopped") == NULL);
+    CHECK(strstr(c.output, "in ?? (") == NULL);
+    command_finish(&c);
+}
+
 TEST(the_examples_are_shown_at_work, .limit_s = 180)
 {
     struct command c = run_command("%s/tools/run-examples %s", source_path(), build_path());
